@@ -1,0 +1,1 @@
+//! The Kubernetes objects: NodePool, NodeClaim, ECSNodeClass and their conditions.

@@ -1,0 +1,1 @@
+//! Alibaba Cloud: the signed client and what is built on it.

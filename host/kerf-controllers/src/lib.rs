@@ -1,0 +1,1 @@
+//! The Kubernetes side: watches, reconcilers, status, events and metrics.

@@ -1,0 +1,1 @@
+//! Decisions: requirements, scheduling, disruption and their explanations. Pure, synchronous, deterministic.

@@ -1,0 +1,2 @@
+//! The kerf binary.
+fn main() {}

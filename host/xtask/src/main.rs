@@ -1,0 +1,2 @@
+//! Developer commands: crds, tidy, run, bench.
+fn main() {}
