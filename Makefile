@@ -1,0 +1,38 @@
+# Thin on purpose: each target is one call, and what it does is written where it is done.
+# `make help` lists the targets.
+
+# ONESHOT=1 makes `make run` stop by itself once everything is settled.
+ONESHOT ?=
+BENCH ?= scheduling
+
+XTASK = cargo xtask
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-long bench control-plane tools dist
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
+
+build: tools ## Build the release binary, target/release/kerf
+	cargo build --release --locked --package kerf
+
+run: tools ## Start a local cluster with kerf and watch pods become nodes (ONESHOT=1: stop when settled)
+	@$(XTASK) run $(if $(filter-out 0,$(ONESHOT)),--oneshot)
+
+test: tools ## Run every check and every test
+	@$(XTASK) test
+
+test-long: tools ## Run what takes too long for every change: `make test` with the long tier
+	@$(XTASK) test --long
+
+bench: tools ## Measure against the numbers of docs/architecture.md (BENCH=scheduling)
+	@$(XTASK) bench $(BENCH)
+
+control-plane: tools ## Build the Kubernetes servers that tests and `make run` start, once
+	@tests/tools/build.sh
+
+tools: ## Say which tools are missing, and in which version they are wanted
+	@.ci/tools
+
+dist: ## Build what a release ships: image, chart, checksums (not there yet)
+	@echo 'make dist: not there yet; it comes with issue 11, "Release". `make build` builds the binary.' >&2; exit 1
