@@ -1,0 +1,123 @@
+//! Launching one instance for one NodeClaim, exactly once.
+//!
+//! The write-ahead rule: the claim carries its launch group before the first call, and every attempt is handed to the
+//! caller's `record` before it is sent. The client token is a function of group, attempt and parameters, and the
+//! instance's tags carry the group, so whatever dies in between, a later call finds what was made instead of making
+//! it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kerf_core::instance_type::CapacityType;
+
+use crate::error::ErrorClass;
+use crate::provider::bootstrap::NodeSettings;
+use crate::provider::class::{Architecture, ResolvedNodeClass};
+use crate::provider::instance::Instance;
+
+/// One NodeClaim to launch.
+#[derive(Debug, Clone)]
+pub struct LaunchRequest {
+    pub class: Arc<ResolvedNodeClass>,
+    pub node_pool: String,
+    pub node_claim: String,
+    /// The launch token, already stored in the claim.
+    pub group: String,
+    /// The last attempt that `record` stored; `None` if there was none.
+    pub last_attempt: Option<Attempt>,
+    /// In the plan's order; zone, type and capacity type are hard.
+    pub offerings: Vec<LaunchOffering>,
+    pub node: NodeSettings,
+}
+
+/// One (type, zone, capacity type) that the plan allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchOffering {
+    pub instance_type: String,
+    pub zone_id: String,
+    pub capacity_type: CapacityType,
+}
+
+/// One call that is about to be made. Stored in the claim before it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Counts from 1 within the group.
+    pub number: u32,
+    pub instance_type: String,
+    pub zone_id: String,
+    pub capacity_type: String,
+    pub vswitch_id: String,
+    /// Of everything that the call sends besides the token.
+    pub params_hash: String,
+    pub at: Timestamp,
+}
+
+/// What became of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LaunchOutcome {
+    /// There is an instance; its zone, type, architecture and capacity type are what an offering asked for.
+    Launched(Box<Launched>),
+    /// No offering could be had; each says why.
+    InsufficientCapacity { offerings: Vec<OfferingFailure> },
+    /// The class, the account or the credentials must be put right first.
+    NotReady {
+        reason: NotReadyReason,
+        message: String,
+    },
+    /// Nothing is decided yet: call again with the same group.
+    Retry { after: Duration, message: String },
+}
+
+/// An instance and how it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launched {
+    pub instance: Instance,
+    pub architecture: Architecture,
+    /// Pods per node that the kubelet was told.
+    pub max_pods: u32,
+    /// True if it was found by its tags instead of made by this call.
+    pub is_adopted: bool,
+}
+
+/// Why one offering failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferingFailure {
+    pub offering: LaunchOffering,
+    /// `None` if it was passed over without a call.
+    pub class: Option<ErrorClass>,
+    pub message: String,
+}
+
+/// Why a launch cannot be tried at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotReadyReason {
+    /// No ACK cluster id and no join template.
+    NoJoinMethod,
+    /// A vSwitch, image, group, role or key that the class names is gone.
+    ClassResourceMissing,
+    /// User data too large or refused.
+    UserData,
+    Unauthorized,
+    Billing,
+    Quota,
+    /// The API refuses the request as such.
+    InvalidRequest,
+}
+
+impl NotReadyReason {
+    /// The condition reason.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoJoinMethod => "ClusterNotConfigured",
+            Self::ClassResourceMissing => "NodeClassResourceMissing",
+            Self::UserData => "UserDataInvalid",
+            Self::Unauthorized => "Unauthorized",
+            Self::Billing => "BillingProblem",
+            Self::Quota => "QuotaExceeded",
+            Self::InvalidRequest => "InvalidRequest",
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A call before it is signed.
+
+use crate::rpc::endpoint::Product;
+use crate::rpc::params::Params;
+
+/// What to call, with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    pub product: Product,
+    pub action: &'static str,
+    pub method: Method,
+    /// `/` for RPC products.
+    pub path: String,
+    /// All parameters of an RPC call; the query of a ROA call.
+    pub query: Vec<(String, String)>,
+    /// JSON body of a ROA call.
+    pub body: Option<String>,
+}
+
+/// The HTTP method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+}
+
+impl Method {
+    /// As on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+impl Request {
+    /// An RPC call: everything in the query of a POST without a body, as the official SDKs do.
+    #[must_use]
+    pub fn rpc(product: Product, action: &'static str, params: Params) -> Self {
+        Self {
+            product,
+            action,
+            method: Method::Post,
+            path: "/".to_owned(),
+            query: params.into_pairs(),
+            body: None,
+        }
+    }
+
+    /// A ROA call that reads.
+    #[must_use]
+    pub fn roa_get(product: Product, action: &'static str, path: String, query: Params) -> Self {
+        Self {
+            product,
+            action,
+            method: Method::Get,
+            path,
+            query: query.into_pairs(),
+            body: None,
+        }
+    }
+
+    /// A ROA call with a JSON body.
+    #[must_use]
+    pub fn roa_post(product: Product, action: &'static str, path: String, body: String) -> Self {
+        Self {
+            product,
+            action,
+            method: Method::Post,
+            path,
+            query: Vec::new(),
+            body: Some(body),
+        }
+    }
+
+    /// True for the products whose calls are not told apart by their path.
+    #[must_use]
+    pub fn is_rpc(&self) -> bool {
+        match self.product {
+            Product::Ecs | Product::Vpc | Product::Ram | Product::Sts => true,
+            Product::Cs => false,
+        }
+    }
+}
