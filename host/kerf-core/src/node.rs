@@ -1,0 +1,126 @@
+//! Nodes that exist or are on their way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::ids::{NodeClaimName, NodeName, NodePoolName};
+use crate::labels;
+use crate::pod::Pod;
+use crate::resources::Resources;
+use crate::selector::Labels;
+use crate::taint::Taint;
+
+/// A node of the cluster, or a NodeClaim that will become one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// The Node object's name; none while there is only a NodeClaim.
+    pub name: Option<NodeName>,
+    /// The NodeClaim; none for nodes that kerf does not manage.
+    pub node_claim: Option<NodeClaimName>,
+    /// The NodePool that owns it.
+    pub pool: Option<NodePoolName>,
+    /// Labels: the node's, or the claim's with those of its planned offering while there is no node.
+    pub labels: Labels,
+    /// Taints: the node's, or the claim's while it is not registered.
+    pub taints: Vec<Taint>,
+    /// The claim's startup taints, which are ignored until the node is initialised.
+    pub startup_taints: Vec<Taint>,
+    /// What its pods can use. Where a young node reports zero, the claim's value.
+    pub allocatable: Resources,
+    /// What the machine has, for limits.
+    pub capacity: Resources,
+    /// The pods bound to it, finished ones included.
+    pub pods: Vec<Arc<Pod>>,
+    /// Volumes per CSI driver that it can attach; a driver that is not named has no limit.
+    pub attachment_limits: BTreeMap<String, u32>,
+    /// When the claim, or else the node, was created.
+    pub created_at: Option<Timestamp>,
+    /// Whether the Node is Ready.
+    pub is_ready: bool,
+    /// Whether kerf has registered it.
+    pub is_registered: bool,
+    /// Whether it has initialised.
+    pub is_initialized: bool,
+    /// Whether the claim or node object is being deleted.
+    pub is_deleting: bool,
+    /// Whether a disruption command has chosen it. Such a node takes no new pods and its pods are planned elsewhere.
+    pub is_marked_for_deletion: bool,
+    /// Until when pods that were planned here are expected; such a node is not disrupted.
+    pub nominated_until: Option<Timestamp>,
+    /// `karpenter.sh/do-not-disrupt: "true"` on the node.
+    pub forbids_disruption: bool,
+    /// When its last pod came, went or finished; what consolidateAfter counts from.
+    pub last_pod_event: Option<Timestamp>,
+    /// When it initialised; what consolidateAfter counts from on a node that never had a pod.
+    pub initialized_at: Option<Timestamp>,
+    /// Virtual pods of CapacityBuffers that it stands in for.
+    pub buffer_pods: u32,
+}
+
+impl Node {
+    /// The name to show: the node's, or the claim's.
+    pub fn display_name(&self) -> &str {
+        match (&self.name, &self.node_claim) {
+            (Some(name), _) => name,
+            (None, Some(claim)) => claim,
+            (None, None) => "",
+        }
+    }
+
+    /// Whether kerf manages it.
+    pub fn is_managed(&self) -> bool {
+        self.node_claim.is_some()
+    }
+
+    /// Whether new pods can be planned on it.
+    pub fn is_active(&self) -> bool {
+        !self.is_deleting && !self.is_marked_for_deletion
+    }
+
+    /// The zone label.
+    pub fn zone(&self) -> Option<&str> {
+        self.labels.get(labels::ZONE).map(String::as_str)
+    }
+
+    /// The taints that a pod must tolerate. Those that go away during start-up do not count before it is over.
+    pub fn effective_taints(&self) -> impl Iterator<Item = &Taint> {
+        let is_starting = self.is_managed() && !self.is_initialized;
+        self.taints.iter().filter(move |taint| {
+            let goes_away = taint.is_ephemeral()
+                || self
+                    .startup_taints
+                    .iter()
+                    .any(|startup| startup.is_same_kind(taint));
+            !(is_starting && goes_away)
+        })
+    }
+
+    /// Whether pods are expected on it at that time.
+    pub fn is_nominated(&self, now: Timestamp) -> bool {
+        self.nominated_until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::taint::TaintEffect;
+
+    #[test]
+    fn start_up_taints_count_once_the_node_is_initialised() {
+        let taint = Taint::new("example.com/agent", TaintEffect::NoSchedule);
+        let mut node = Node {
+            node_claim: Some("general-1".into()),
+            taints: vec![taint.clone(), Taint::unregistered()],
+            startup_taints: vec![taint],
+            ..Node::default()
+        };
+
+        assert_eq!(node.effective_taints().count(), 0);
+
+        node.is_initialized = true;
+        assert_eq!(node.effective_taints().count(), 2);
+    }
+}

@@ -1,0 +1,110 @@
+//! NodePools as decisions see them: defaults filled in, instance types resolved.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use crate::disruption::budget::Budget;
+use crate::ids::{NodePoolName, ZoneId};
+use crate::instance_type::InstanceType;
+use crate::requirements::Requirements;
+use crate::resources::Limits;
+use crate::taint::Taint;
+
+/// A reference to a NodeClass.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeClassRef {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+/// What a NodeClaim of the pool starts from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeTemplate {
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints that stay.
+    pub taints: Vec<Taint>,
+    /// Taints that something removes while the node starts.
+    pub startup_taints: Vec<Taint>,
+    /// `spec.requirements`.
+    pub requirements: Requirements,
+    /// The NodeClass.
+    pub node_class: NodeClassRef,
+    /// How long a node may live; none for ever.
+    pub expire_after: Option<SignedDuration>,
+    /// How long a drain may take; none for ever.
+    pub termination_grace_period: Option<SignedDuration>,
+}
+
+/// Which nodes consolidation may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConsolidationPolicy {
+    /// Only empty ones.
+    WhenEmpty,
+    /// Any that saves money.
+    #[default]
+    WhenEmptyOrUnderutilized,
+    /// Any whose saving is worth its disruption.
+    Balanced,
+}
+
+/// `spec.disruption`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disruption {
+    /// How long a node must be quiet; none for never.
+    pub consolidate_after: Option<SignedDuration>,
+    /// What may be consolidated.
+    pub policy: ConsolidationPolicy,
+    /// How many nodes may go at once.
+    pub budgets: Vec<Budget>,
+}
+
+impl Default for Disruption {
+    fn default() -> Self {
+        Self {
+            consolidate_after: Some(SignedDuration::ZERO),
+            policy: ConsolidationPolicy::default(),
+            budgets: vec![Budget::default()],
+        }
+    }
+}
+
+/// A NodePool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodePool {
+    /// Its name.
+    pub name: NodePoolName,
+    /// Pools of higher weight are tried first; 0 when not set.
+    pub weight: u32,
+    /// What its nodes may have together.
+    pub limits: Limits,
+    /// What its claims start from.
+    pub template: NodeTemplate,
+    /// What its nodes can be. Pools of one NodeClass share the list.
+    pub instance_types: Arc<Vec<Arc<InstanceType>>>,
+    /// Free IP addresses per zone: the sum over the vSwitches that its NodeClass selects.
+    pub free_ips: BTreeMap<ZoneId, u64>,
+    /// Why it cannot be used now ("NodeClassNotReady: …"); none when it can.
+    pub not_ready: Option<String>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Set for static pools, which never serve pending pods by new nodes.
+    pub replicas: Option<u32>,
+    /// Disruption settings.
+    pub disruption: Disruption,
+}
+
+impl NodePool {
+    /// Whether new nodes may be made for pending pods.
+    pub fn can_grow_for_pods(&self) -> bool {
+        self.not_ready.is_none() && !self.is_deleting && self.replicas.is_none()
+    }
+}
