@@ -1,1 +1,29 @@
-//! The WebAssembly policy host.
+//! The WebAssembly policy host: loads components that users wrote, asks them, and never trusts them.
+//!
+//! It knows nothing of Kubernetes or the cloud, and reads no clock but to end calls that are overdue.
+//! Start at `registry` (what the controller talks to), then `policy` (one component), then `call` (one call).
+
+mod bindings;
+mod call;
+mod digest;
+mod engine;
+mod error;
+mod hook;
+mod inspect;
+pub mod limits;
+mod policy;
+mod selection;
+
+pub use bindings::selection::kerf::policy::log::Level as LogLevel;
+pub use call::{CallReport, LogLine};
+pub use digest::{ParseDigestError, PolicyDigest};
+pub use engine::{Engine, EngineError};
+pub use error::{CallError, LoadError};
+pub use hook::{Hook, ParseHookError};
+pub use inspect::{Interfaces, interfaces};
+pub use limits::CallLimits;
+pub use policy::{ConfigError, Metadata, Policy};
+pub use selection::{
+    Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection, SelectionInput,
+    Vocabulary,
+};

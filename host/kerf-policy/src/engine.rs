@@ -1,0 +1,83 @@
+//! The one wasmtime engine of the process, and the thread that moves its epoch.
+
+use crate::bindings::selection;
+use crate::call::HostState;
+use crate::limits::{STACK_BYTES_MAX, TICK};
+use std::fmt;
+use std::sync::Arc;
+use wasmtime::component::{HasSelf, Linker};
+
+/// Compiles and runs policies. Cheap to clone; make one per process.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    wasmtime: wasmtime::Engine,
+    /// Offers `kerf:policy/log` and nothing else: what is not here cannot be called.
+    linker: Linker<HostState>,
+}
+
+/// The engine could not be made: our fault or the machine's, never a policy's.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime refuses the configuration on this machine.
+    #[error("configure the WebAssembly engine")]
+    Configure(#[source] wasmtime::Error),
+    /// The ticker thread could not be started.
+    #[error("start the thread that ends overdue policy calls")]
+    StartTicker(#[source] std::io::Error),
+}
+
+impl Engine {
+    /// Makes the engine and starts its ticker thread, which ends when the last clone is dropped.
+    pub fn new() -> Result<Self, EngineError> {
+        let wasmtime = wasmtime::Engine::new(&config()).map_err(EngineError::Configure)?;
+        let mut linker = Linker::new(&wasmtime);
+        selection::SelectionPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
+            .map_err(EngineError::Configure)?;
+        start_ticker(&wasmtime).map_err(EngineError::StartTicker)?;
+        Ok(Self { inner: Arc::new(Inner { wasmtime, linker }) })
+    }
+
+    pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {
+        &self.inner.wasmtime
+    }
+
+    pub(crate) fn linker(&self) -> &Linker<HostState> {
+        &self.inner.linker
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+fn config() -> wasmtime::Config {
+    let mut config = wasmtime::Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK_BYTES_MAX)
+        // Equal input, equal output on every machine.
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
+        // All of the contract's functions are synchronous.
+        .concurrency_support(false);
+    config
+}
+
+fn start_ticker(engine: &wasmtime::Engine) -> std::io::Result<()> {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    std::thread::Builder::new().name("kerf-policy-tick".into()).spawn(tick).map(drop)
+}

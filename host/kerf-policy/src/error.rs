@@ -1,0 +1,111 @@
+//! What can be wrong with a policy: when it is loaded (`LoadError`) and when it is called (`CallError`).
+//!
+//! The messages end up in conditions and events of an ECSNodeClass, so each says what is wrong and what to do next.
+
+use crate::digest::PolicyDigest;
+use crate::hook::Hook;
+use std::time::Duration;
+
+/// Why bytes did not become a policy. Nothing of the earlier version is touched by any of these.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    #[error("the source is empty; put the component's bytes under the key that the policy names")]
+    Empty,
+    #[error("the component has {bytes} bytes and the limit is {max}; strip it (wasm-tools strip) or use a smaller toolchain")]
+    TooLarge { bytes: usize, max: usize },
+    #[error("this is not WebAssembly but {looks_like}; {next_step}")]
+    NotWasm { looks_like: &'static str, next_step: &'static str },
+    #[error(
+        "this is a core WebAssembly module, not a component; run `cargo xtask plugins componentize` \
+         or `wasm-tools component new` on it"
+    )]
+    CoreModule,
+    #[error("the component is damaged at byte {offset}: {detail}; copy the file again and compare its sha256")]
+    Malformed { offset: usize, detail: String },
+    #[error("the digest is {found}, but the policy demands {expected}; change spec.policies[].digest or restore the source")]
+    DigestMismatch { expected: PolicyDigest, found: PolicyDigest },
+    #[error("it imports {}, and a policy may import only kerf:policy/log; {next_step}", .imports.join(", "))]
+    ForbiddenImports { imports: Vec<String>, next_step: &'static str },
+    #[error("it was built for {found}, and this kerf speaks kerf:policy@0.1; rebuild it with the SDK of this release")]
+    UnknownVersion { found: String },
+    #[error("it does not export {missing}, which hook {hook} calls; it exports {}", list_or_nothing(.exports))]
+    MissingExport { hook: Hook, missing: &'static str, exports: Vec<String> },
+    #[error("it could not be compiled: {0}; rebuild it, and report a bug if `wasm-tools validate` accepts it")]
+    Compile(String),
+    #[error("its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release")]
+    WrongTypes(String),
+    #[error("its describe function failed: {0}")]
+    Describe(#[source] CallError),
+    #[error("its description cannot be used: {0}")]
+    BadMetadata(String),
+    #[error("its configuration is refused: {0}")]
+    Config(String),
+    #[error("it failed a trial call: {0}")]
+    Smoke(#[source] CallError),
+}
+
+/// Why one call of a policy gave no answer. The policy keeps being loaded; the failure policy says what follows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    #[error("used up its {limit} units of fuel; do less work per candidate or raise limits.fuel")]
+    Fuel { limit: u64 },
+    #[error("did not answer within {} ms; do less work or raise limits.timeoutMs", .limit.as_millis())]
+    Deadline { limit: Duration },
+    #[error("needed more than {} KiB of memory; use less or raise limits.memoryMiB", .limit_bytes / 1024)]
+    Memory { limit_bytes: usize },
+    #[error("crashed: {}{}", .message.as_deref().unwrap_or(.trap), frames_text(.frames))]
+    Trap {
+        /// What the machine saw, such as `wasm trap: wasm unreachable instruction executed`.
+        trap: String,
+        /// What the guest said last at level error; SDKs put the panic message there.
+        message: Option<String>,
+        /// Function names, innermost first.
+        frames: Vec<String>,
+    },
+    #[error("returned more than {limit_bytes} bytes; return fewer or shorter reasons")]
+    OutputTooLarge { limit_bytes: usize },
+    #[error("returned data that cannot be read: {0}")]
+    BadOutput(String),
+    #[error("returned {what} {index}, but there are only {len}; results are indexes into the input")]
+    BadIndex { what: &'static str, index: u32, len: usize },
+    #[error("returned candidate {index} twice; rank or exclude each one once")]
+    Duplicate { index: u32 },
+    #[error("was asked about {len} candidates and the limit is {max}")]
+    InputTooLarge { len: usize, max: usize },
+    #[error("refuses its configuration: {0}")]
+    InvalidConfig(String),
+    #[error("does not support this: {0}")]
+    Unsupported(String),
+    #[error("reports an error: {0}")]
+    Internal(String),
+    #[error("could not be started: {0}")]
+    Instantiate(String),
+}
+
+impl CallError {
+    /// The name of the kind, for metrics; never the message.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Fuel { .. } => "fuel",
+            Self::Deadline { .. } => "timeout",
+            Self::Memory { .. } => "memory",
+            Self::Trap { .. } => "trap",
+            Self::OutputTooLarge { .. } | Self::BadOutput(_) | Self::BadIndex { .. } | Self::Duplicate { .. } => {
+                "bad_output"
+            }
+            Self::InputTooLarge { .. } => "input",
+            Self::InvalidConfig(_) => "config",
+            Self::Unsupported(_) => "unsupported",
+            Self::Internal(_) => "guest_error",
+            Self::Instantiate(_) => "instantiate",
+        }
+    }
+}
+
+fn list_or_nothing(names: &[String]) -> String {
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+}
+
+fn frames_text(frames: &[String]) -> String {
+    if frames.is_empty() { String::new() } else { format!(" (in {})", frames.join(" < ")) }
+}
