@@ -1,2 +1,47 @@
-//! Developer commands: crds, tidy, run, bench.
-fn main() {}
+//! Developer commands, called as `cargo xtask <command>` and by the Makefile.
+//!
+//! Start at [`Command`]: each variant is one command and one module. Nothing here is part of the product, and
+//! the product never calls it.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these commands talk to a person at a terminal"
+)]
+
+mod deps;
+mod process;
+mod suites;
+mod tidy;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "xtask",
+    about = "Developer commands of kerf.",
+    disable_help_subcommand = true
+)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check sizes, orphan files, forbidden words, released contracts and the numbering of decisions.
+    Tidy,
+    /// Check who depends on whom, and how many packages that makes.
+    Deps,
+    /// Run every check, then every test suite against its time budget.
+    Test(suites::Args),
+}
+
+fn main() -> Result<()> {
+    match Args::parse().command {
+        Command::Tidy => tidy::run(),
+        Command::Deps => deps::run(),
+        Command::Test(args) => suites::run(&args),
+    }
+}

@@ -1,0 +1,112 @@
+//! `make test`: the checks in order of their cost, then each test suite against its budget.
+//!
+//! A suite is the unit tests of one crate, or one module of an integration-test binary (`it::wire`). Each runs
+//! alone, so that its wall time means something. Tests in a module `long_tier` run with `--long` only.
+
+mod budget;
+mod discover;
+mod outcome;
+mod runner;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::{deps, process, tidy, workspace};
+use budget::Budgets;
+use outcome::Outcome;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run the long tier too.
+    #[arg(long)]
+    long: bool,
+    /// Skip the checks and run only the suites whose name contains this.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let started = Instant::now();
+    let budgets = Budgets::read()?;
+    if args.only.is_none() {
+        checks()?;
+        prepare()?;
+    }
+    let suites = step("build the tests", || discover::suites(args.long))?;
+    let wanted = |name: &str| args.only.as_deref().is_none_or(|part| name.contains(part));
+    let mut outcomes = Vec::new();
+    for suite in suites.iter().filter(|suite| wanted(&suite.name)) {
+        outcomes.push(runner::run(suite, budgets.of(&suite.name, args.long))?);
+    }
+    outcome::print(&outcomes, started.elapsed());
+
+    let mut failures: Vec<String> = outcomes.iter().filter_map(Outcome::failure).collect();
+    if args.only.is_none() {
+        failures.extend(budgets.stale(&outcomes));
+    }
+    if outcomes.is_empty() {
+        bail!(
+            "no suite has `{}` in its name",
+            args.only.as_deref().unwrap_or_default()
+        );
+    }
+    if !failures.is_empty() {
+        bail!("make test failed:\n  {}", failures.join("\n  "));
+    }
+    Ok(())
+}
+
+/// What needs no test binary. Cheap ones first, so that a slip costs seconds.
+fn checks() -> Result<()> {
+    step("format", || {
+        process::run(process::cargo().args(["fmt", "--all", "--check"]))
+    })?;
+    step("tidy", tidy::run)?;
+    step("dependencies", deps::run)?;
+    step("clippy", || {
+        let mut clippy = process::cargo();
+        clippy.args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]);
+        process::run(&mut clippy)
+    })
+}
+
+/// What the integration tests start: our own binaries and the servers of the control plane.
+fn prepare() -> Result<()> {
+    step("control plane", || {
+        process::run(&mut Command::new(
+            workspace::root().join("tests/tools/build.sh"),
+        ))
+    })?;
+    step("binaries", || {
+        process::run(process::cargo().args([
+            "build",
+            "--workspace",
+            "--bins",
+            "--locked",
+            "--quiet",
+        ]))
+    })
+}
+
+fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    println!("== {name}");
+    let started = Instant::now();
+    let result = work()?;
+    println!("== {name}: {}", seconds(started.elapsed()));
+    Ok(result)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
