@@ -1,0 +1,92 @@
+//! The CustomResourceDefinitions, as they are committed under crds/ and installed by the chart.
+//!
+//! kube derives them from the types; [`definition`] then takes out what a Kubernetes schema does not need: `nullable`,
+//! number formats that the API server does not know, and the titles of Rust types.
+
+use crate::capacitybuffer::CapacityBuffer;
+use crate::ecsnodeclass::EcsNodeClass;
+use crate::nodeclaim::NodeClaim;
+use crate::nodeoverlay::NodeOverlay;
+use crate::nodepool::NodePool;
+use kube::CustomResourceExt;
+use serde_json::Value;
+
+/// Formats of numbers that OpenAPI knows; the API server warns about others.
+const NUMBER_FORMATS: &[&str] = &["int32", "int64", "float", "double"];
+
+/// A definition that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("write the definition of {name}")]
+pub struct CrdError {
+    name: &'static str,
+    source: serde_json::Error,
+}
+
+/// All definitions as JSON, with the file name (without extension) of each, in the order of the file names.
+///
+/// # Errors
+/// When a schema cannot be written as JSON, which would be a bug of this crate.
+pub fn definitions() -> Result<Vec<(&'static str, Value)>, CrdError> {
+    Ok(vec![
+        (
+            "autoscaling.x-k8s.io_capacitybuffers",
+            definition::<CapacityBuffer>()?,
+        ),
+        (
+            "karpenter.alibabacloud.com_ecsnodeclasses",
+            definition::<EcsNodeClass>()?,
+        ),
+        ("karpenter.sh_nodeclaims", definition::<NodeClaim>()?),
+        ("karpenter.sh_nodeoverlays", definition::<NodeOverlay>()?),
+        ("karpenter.sh_nodepools", definition::<NodePool>()?),
+    ])
+}
+
+fn definition<K: CustomResourceExt>() -> Result<Value, CrdError> {
+    let mut crd = serde_json::to_value(K::crd()).map_err(|source| CrdError {
+        name: K::crd_name(),
+        source,
+    })?;
+    if let Some(versions) = crd
+        .pointer_mut("/spec/versions")
+        .and_then(Value::as_array_mut)
+    {
+        for version in versions {
+            if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+                make_plain(schema);
+            }
+        }
+    }
+    Ok(crd)
+}
+
+/// Walks one schema. Names of properties are the user's words, not keywords, so they are never looked at.
+fn make_plain(schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else {
+        return;
+    };
+    keywords.remove("nullable");
+    keywords.remove("title");
+    let is_number = keywords
+        .get("type")
+        .is_some_and(|kind| kind == "integer" || kind == "number");
+    let has_unknown_format = keywords
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| !NUMBER_FORMATS.contains(&format));
+    if is_number && has_unknown_format {
+        keywords.remove("format");
+    }
+
+    if let Some(properties) = keywords
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+    {
+        properties.values_mut().for_each(make_plain);
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(inner) = keywords.get_mut(keyword) {
+            make_plain(inner);
+        }
+    }
+}

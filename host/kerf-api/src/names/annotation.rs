@@ -1,0 +1,55 @@
+//! Annotations on NodePools, NodeClaims, Nodes and Pods.
+
+use super::names;
+
+/// What the annotations about a launch begin with; they stay on the NodeClaim.
+pub const LAUNCH_PREFIX: &str = "karpenter.alibabacloud.com/launch-";
+
+names! {
+    /// On a Pod or Node: `true` keeps it from voluntary disruption; a Pod may also give a duration such as `30m`.
+    DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
+    /// The older name of do-not-disrupt, still honoured on Pods.
+    DO_NOT_EVICT = "karpenter.sh/do-not-evict";
+    /// The cluster autoscaler's name: `false` on a Pod is honoured as do-not-disrupt.
+    SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+    /// Hash of the NodePool's template, on the NodePool and on each NodeClaim made from it.
+    NODEPOOL_HASH = "karpenter.sh/nodepool-hash";
+    /// Version of the algorithm behind nodepool-hash; drift is judged between equal versions only.
+    NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version";
+    /// When the node must be gone at the latest (RFC 3339), from terminationGracePeriod.
+    TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp";
+    /// `true` when minValues were not met and the policy allowed it.
+    MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed";
+    /// DRA drivers that the NodeClaim's pods ask for, sorted and joined by commas.
+    REQUESTED_DRA_DRIVERS = "karpenter.sh/requested-dra-drivers";
+    /// A NodeOverlay changed the price that the NodeClaim was chosen by.
+    PRICE_OVERLAY_APPLIED = "karpenter.sh/price-overlay-applied";
+    /// A NodeOverlay added capacity that the NodeClaim was chosen for.
+    CAPACITY_OVERLAY_APPLIED = "karpenter.sh/capacity-overlay-applied";
+    /// `true` on the virtual pods of a CapacityBuffer.
+    CAPACITY_BUFFER_FAKE_POD = "karpenter.sh/capacity-buffer-fake-pod";
+    /// Name of the CapacityBuffer that a virtual pod stands for.
+    CAPACITY_BUFFER_NAME = "karpenter.sh/capacity-buffer-name";
+    /// Namespace of the CapacityBuffer that a virtual pod stands for.
+    CAPACITY_BUFFER_NAMESPACE = "karpenter.sh/capacity-buffer-namespace";
+    /// What an object of an older API version said about its provider.
+    COMPATIBILITY_PROVIDER = "compatibility.karpenter.sh/provider";
+    /// Hash of the ECSNodeClass's spec, on the class and on each NodeClaim launched from it.
+    ECSNODECLASS_HASH = "karpenter.alibabacloud.com/ecsnodeclass-hash";
+    /// Version of the algorithm behind ecsnodeclass-hash.
+    ECSNODECLASS_HASH_VERSION = "karpenter.alibabacloud.com/ecsnodeclass-hash-version";
+    /// Written before the launch call: the group of identical NodeClaims that one call launches.
+    LAUNCH_GROUP = "karpenter.alibabacloud.com/launch-group";
+    /// Written before the launch call: this NodeClaim's place among the group's sorted instance ids.
+    LAUNCH_ORDINAL = "karpenter.alibabacloud.com/launch-ordinal";
+    /// Written before the launch call: the number of this try; the ClientToken derives from group and attempt.
+    LAUNCH_ATTEMPT = "karpenter.alibabacloud.com/launch-attempt";
+    /// Written before the launch call: number of members of the group, so that a restart knows what is surplus.
+    LAUNCH_SIZE = "karpenter.alibabacloud.com/launch-size";
+    /// Written before the launch call: hash of the parameters, since a ClientToken may not be reused with others.
+    LAUNCH_PARAMS_HASH = "karpenter.alibabacloud.com/launch-params-hash";
+    /// What the plan allows to launch, best first: `type/zone/capacity-type`, joined by commas.
+    LAUNCH_OFFERINGS = "karpenter.alibabacloud.com/launch-offerings";
+    /// `true` once the instance carries its NodeClaim's tags.
+    TAGGED = "karpenter.alibabacloud.com/tagged";
+}

@@ -1,0 +1,50 @@
+//! Condition types of our objects. Which of them make up `Ready` is in `ConditionSet` of each kind.
+
+use super::names;
+
+names! {
+    /// The root condition: True when everything it depends on is True.
+    READY = "Ready";
+    /// NodePool, NodeOverlay: the spec passed the checks that the schema cannot express.
+    VALIDATION_SUCCEEDED = "ValidationSucceeded";
+    /// NodePool: the node class that it names exists and is ready.
+    NODE_CLASS_READY = "NodeClassReady";
+    /// NodePool: whether its latest NodeClaims registered. Informational.
+    NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy";
+    /// NodeClaim: the instance exists.
+    LAUNCHED = "Launched";
+    /// NodeClaim: the Node joined and carries our labels and taints.
+    REGISTERED = "Registered";
+    /// NodeClaim: the Node is ready for pods.
+    INITIALIZED = "Initialized";
+    /// NodeClaim: quiet for as long as consolidateAfter asks.
+    CONSOLIDATABLE = "Consolidatable";
+    /// NodeClaim: differs from what its NodePool or node class would make today; the reason says how.
+    DRIFTED = "Drifted";
+    /// NodeClaim: its pods are gone.
+    DRAINED = "Drained";
+    /// NodeClaim: its volumes are detached.
+    VOLUMES_DETACHED = "VolumesDetached";
+    /// NodeClaim: deletion of the instance has been asked for.
+    INSTANCE_TERMINATING = "InstanceTerminating";
+    /// NodeClaim: what the Node shows agrees with what was asked for.
+    CONSISTENT_STATE_FOUND = "ConsistentStateFound";
+    /// NodeClaim: chosen for disruption; the reason says why.
+    DISRUPTION_REASON = "DisruptionReason";
+    /// ECSNodeClass: the cluster to join is known.
+    CLUSTER_RESOLVED = "ClusterResolved";
+    /// ECSNodeClass: vSwitchSelectorTerms found at least one vSwitch.
+    VSWITCH_RESOLVED = "VSwitchResolved";
+    /// ECSNodeClass: securityGroupSelectorTerms found at least one security group.
+    SECURITY_GROUP_RESOLVED = "SecurityGroupResolved";
+    /// ECSNodeClass: imageSelectorTerms found at least one image.
+    IMAGE_RESOLVED = "ImageResolved";
+    /// ECSNodeClass: the RAM role of the instances exists.
+    RAM_ROLE_RESOLVED = "RAMRoleResolved";
+    /// ECSNodeClass: every policy is loaded and serves. Informational; failurePolicy decides what a failing one means.
+    POLICIES_READY = "PoliciesReady";
+    /// CapacityBuffer: the pods that it stands for are known.
+    READY_FOR_PROVISIONING = "ReadyForProvisioning";
+    /// CapacityBuffer: whether there is room for its pods.
+    PROVISIONING = "Provisioning";
+}
