@@ -8,6 +8,7 @@
     reason = "these commands talk to a person at a terminal"
 )]
 
+mod crds;
 mod deps;
 mod process;
 mod suites;
@@ -32,6 +33,12 @@ struct Args {
 enum Command {
     /// Check sizes, orphan files, forbidden words, released contracts and the numbering of decisions.
     Tidy,
+    /// Write crds/ from the Rust types.
+    Crds {
+        /// Only check that they are up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Check who depends on whom, and how many packages that makes.
     Deps,
     /// Run every check, then every test suite against its time budget.
@@ -41,6 +48,7 @@ enum Command {
 fn main() -> Result<()> {
     match Args::parse().command {
         Command::Tidy => tidy::run(),
+        Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
         Command::Test(args) => suites::run(&args),
     }
