@@ -58,10 +58,10 @@ pub struct PlannedClaim {
     pub pool: NodePoolName,
     /// The NodeClass.
     pub node_class: NodeClassRef,
-    /// `spec.requirements`, with the instance types and capacity types of the offerings.
-    pub requirements: Requirements,
-    /// What to launch, best first. All of them hold the pods.
-    pub offerings: Vec<PlannedOffering>,
+    /// `spec.requirements`, with the instance types and capacity types of the offerings. Claims of one shape share it.
+    pub requirements: Arc<Requirements>,
+    /// What to launch, best first. All of them hold the pods. Claims of one shape share it.
+    pub offerings: Arc<[PlannedOffering]>,
     /// What pods and daemons ask for together.
     pub requests: Resources,
     /// The pods that it is for, in the order in which they were planned.
