@@ -1,0 +1,414 @@
+//! RunInstances: checks in the order in which a mistake should be told, then launches.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::check_region;
+use crate::catalog::InstanceType;
+use crate::error::ApiError;
+use crate::instance::{CapacityType, Spec};
+use crate::params::Params;
+use crate::state::{State, Stock, ip_not_enough, vswitch_not_found};
+use crate::world::{Image, Tags, VSwitch};
+
+const AMOUNT_MAX: i64 = 100;
+const TAGS_MAX: usize = 20;
+const TAG_LENGTH_MAX: usize = 128;
+/// Before base64.
+const USER_DATA_BYTES_MAX: usize = 32 * 1024;
+
+pub(super) fn run_instances(
+    state: &mut State,
+    params: &Params,
+    now: Timestamp,
+) -> Result<Value, ApiError> {
+    check_region(state, params)?;
+    if let Some(first_reply) = state.tokens.replay("RunInstances", params)? {
+        return Ok(first_reply);
+    }
+    let wanted = wanted_amount(params)?;
+    let spec = spec(state, params)?;
+    let amount = grantable(state, &spec, wanted)?;
+    if params.flag("DryRun")? {
+        let message = "Request validation has been passed with DryRun flag set.";
+        return Err(ApiError::new(400, "DryRunOperation", message));
+    }
+    let ids = state.create_instances(&spec, amount, now)?;
+    let reply = json!({
+        "InstanceIdSets": {"InstanceIdSet": ids},
+        "OrderId": "",
+        "TradePrice": spec.price_per_hour * f64::from(amount),
+    });
+    state.tokens.remember("RunInstances", params, &reply);
+    Ok(reply)
+}
+
+/// How many, and with how few the caller would be content.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    amount: u32,
+    at_least: u32,
+}
+
+fn wanted_amount(params: &Params) -> Result<Wanted, ApiError> {
+    let amount = params.int("Amount")?.unwrap_or(1);
+    if !(1..=AMOUNT_MAX).contains(&amount) {
+        return Err(ApiError::new(
+            403,
+            "InvalidParam.Amount",
+            "The specified Amount must be between 1 and 100.",
+        ));
+    }
+    // Without MinAmount it is all or nothing.
+    let at_least = params.int("MinAmount")?.unwrap_or(amount);
+    if !(1..=amount).contains(&at_least) {
+        return Err(ApiError::new(
+            400,
+            "InvalidMinAmount.Malformed",
+            "The specified MinAmount must not exceed Amount.",
+        ));
+    }
+    let small = |n: i64| u32::try_from(n).unwrap_or(0);
+    Ok(Wanted {
+        amount: small(amount),
+        at_least: small(at_least),
+    })
+}
+
+/// How many the stock and the vSwitch allow, if that is enough.
+fn grantable(state: &State, spec: &Spec, wanted: Wanted) -> Result<u32, ApiError> {
+    let stock = match state.stock(&spec.instance_type, &spec.zone, spec.capacity_type) {
+        Stock::NotOnSale => {
+            return Err(ApiError::new(
+                403,
+                "Zone.NotOnSale",
+                "The resource is not on sale in the specified zone.",
+            ));
+        }
+        Stock::Left(left) => left.unwrap_or(u32::MAX),
+    };
+    if stock < wanted.at_least {
+        let message = "The requested resource is sold out in the specified zone; try other types of resources or other regions and zones.";
+        return Err(ApiError::new(403, "OperationDenied.NoStock", message));
+    }
+    let vswitch = state
+        .vswitch(&spec.vswitch_id)
+        .ok_or_else(|| vswitch_not_found(&spec.vswitch_id))?;
+    let free_ips = state.free_ips(vswitch);
+    if free_ips < wanted.at_least {
+        return Err(ip_not_enough(&spec.vswitch_id));
+    }
+    Ok(wanted.amount.min(stock).min(free_ips))
+}
+
+fn spec(state: &State, params: &Params) -> Result<Spec, ApiError> {
+    let instance_type = instance_type(state, params)?;
+    let image = image(state, params)?;
+    check_architecture(instance_type, image)?;
+    let vswitch = vswitch(state, params)?;
+    let security_group_ids = security_groups(state, params)?;
+    check_key_pair_and_role(state, params)?;
+    let spot = spot(state, params, instance_type, &vswitch.zone)?;
+    Ok(Spec {
+        instance_type: instance_type.clone(),
+        zone: vswitch.zone.clone(),
+        vswitch_id: vswitch.id.clone(),
+        image_id: image.id.clone(),
+        security_group_ids,
+        name: params.text("InstanceName").unwrap_or("node").to_owned(),
+        host_name: params.text("HostName").unwrap_or_default().to_owned(),
+        tags: checked_tags(params, "Tag")?,
+        user_data: user_data(params)?,
+        capacity_type: spot.capacity_type,
+        spot_strategy: params.text("SpotStrategy").unwrap_or("NoSpot").to_owned(),
+        spot_price_limit: spot.price_limit,
+        spot_duration: params.int("SpotDuration")?.unwrap_or(1),
+        key_pair: params.text("KeyPairName").unwrap_or_default().to_owned(),
+        ram_role: params.text("RamRoleName").unwrap_or_default().to_owned(),
+        http_tokens: params.text("HttpTokens").unwrap_or("optional").to_owned(),
+        system_disk_category: system_disk(params, instance_type, image)?,
+        deletion_protection: params.flag("DeletionProtection")?,
+        price_per_hour: spot.price_per_hour,
+    })
+}
+
+fn instance_type<'a>(state: &'a State, params: &Params) -> Result<&'a InstanceType, ApiError> {
+    let name = params.required("InstanceType")?;
+    state.catalog.find(name).ok_or_else(|| {
+        ApiError::new(
+            400,
+            "InvalidInstanceType.ValueNotSupported",
+            format!("The specified InstanceType {name} does not exist."),
+        )
+    })
+}
+
+fn image<'a>(state: &'a State, params: &Params) -> Result<&'a Image, ApiError> {
+    let images = &state.world.images;
+    let (wanted, found) = match (params.text("ImageId"), params.text("ImageFamily")) {
+        (Some(id), _) => (id, images.iter().find(|image| image.id == id)),
+        (None, Some(family)) => {
+            let members = images.iter().filter(|image| image.family == family);
+            (
+                family,
+                members.max_by(|a, b| a.created_at.cmp(&b.created_at)),
+            )
+        }
+        (None, None) => return Err(ApiError::missing_parameter("ImageId")),
+    };
+    found.ok_or_else(|| {
+        ApiError::new(
+            404,
+            "InvalidImageId.NotFound",
+            format!("The specified image {wanted} does not exist."),
+        )
+    })
+}
+
+fn check_architecture(instance_type: &InstanceType, image: &Image) -> Result<(), ApiError> {
+    if instance_type.arm64 == (image.architecture == "arm64") {
+        return Ok(());
+    }
+    let message = format!(
+        "The image {} does not support the instance type {}.",
+        image.id, instance_type.id
+    );
+    Err(ApiError::new(403, "ImageNotSupportInstanceType", message))
+}
+
+fn vswitch<'a>(state: &'a State, params: &Params) -> Result<&'a VSwitch, ApiError> {
+    let id = params.required("VSwitchId")?;
+    let vswitch = state.vswitch(id).ok_or_else(|| vswitch_not_found(id))?;
+    match params.text("ZoneId") {
+        Some(zone) if zone != vswitch.zone => Err(ApiError::new(
+            403,
+            "ResourcesNotInSameZone",
+            format!("The vSwitch {id} is in zone {}.", vswitch.zone),
+        )),
+        _ => Ok(vswitch),
+    }
+}
+
+fn security_groups(state: &State, params: &Params) -> Result<Vec<String>, ApiError> {
+    let ids = match (
+        params.text("SecurityGroupId"),
+        params.list("SecurityGroupIds"),
+    ) {
+        (Some(_), several) if !several.is_empty() => {
+            let message =
+                "SecurityGroupId and SecurityGroupIds.N cannot be specified at the same time.";
+            return Err(ApiError::new(400, "InvalidParameter.Conflict", message));
+        }
+        (Some(id), _) => vec![id],
+        (None, several) if several.is_empty() => {
+            return Err(ApiError::missing_parameter("SecurityGroupId"));
+        }
+        (None, several) => several,
+    };
+    for id in &ids {
+        let group = state
+            .world
+            .security_groups
+            .iter()
+            .find(|group| group.id == *id)
+            .ok_or_else(|| {
+                ApiError::new(
+                    404,
+                    "InvalidSecurityGroupId.NotFound",
+                    format!("The specified security group {id} does not exist."),
+                )
+            })?;
+        if group
+            .vpc_id
+            .as_ref()
+            .is_some_and(|vpc_id| *vpc_id != state.world.vpc_id)
+        {
+            let message = format!("The security group {id} and the vSwitch are in different VPCs.");
+            return Err(ApiError::new(
+                403,
+                "OperationDenied.InconsistentNetwork",
+                message,
+            ));
+        }
+    }
+    Ok(ids.into_iter().map(str::to_owned).collect())
+}
+
+fn check_key_pair_and_role(state: &State, params: &Params) -> Result<(), ApiError> {
+    if let Some(name) = params
+        .text("KeyPairName")
+        .filter(|name| !state.world.key_pairs.iter().any(|known| known == name))
+    {
+        return Err(ApiError::new(
+            404,
+            "InvalidKeyPairName.NotFound",
+            format!("The specified key pair {name} does not exist."),
+        ));
+    }
+    if let Some(name) = params
+        .text("RamRoleName")
+        .filter(|name| !state.world.ram_roles.iter().any(|known| known == name))
+    {
+        return Err(ApiError::new(
+            404,
+            "InvalidRamRole.NotFound",
+            format!("The specified RAM role {name} does not exist."),
+        ));
+    }
+    Ok(())
+}
+
+struct Spot {
+    capacity_type: CapacityType,
+    price_limit: f64,
+    price_per_hour: f64,
+}
+
+fn spot(
+    state: &State,
+    params: &Params,
+    instance_type: &InstanceType,
+    zone: &str,
+) -> Result<Spot, ApiError> {
+    let region = &state.world.region;
+    let spot_price = instance_type.spot_price(region, zone).unwrap_or(0.0);
+    let price_limit = params.float("SpotPriceLimit")?;
+    match params.text("SpotStrategy").unwrap_or("NoSpot") {
+        "NoSpot" => {
+            let price_per_hour = instance_type.price(region).unwrap_or(0.0);
+            Ok(Spot {
+                capacity_type: CapacityType::OnDemand,
+                price_limit: 0.0,
+                price_per_hour,
+            })
+        }
+        "SpotAsPriceGo" => Ok(Spot {
+            capacity_type: CapacityType::Spot,
+            price_limit: price_limit.unwrap_or(0.0),
+            price_per_hour: spot_price,
+        }),
+        "SpotWithPriceLimit" => {
+            let price_limit =
+                price_limit.ok_or_else(|| ApiError::missing_parameter("SpotPriceLimit"))?;
+            if price_limit < spot_price {
+                let message =
+                    "The specified SpotPriceLimit is lower than the current public price.";
+                return Err(ApiError::new(
+                    400,
+                    "InvalidSpotPriceLimit.LowerThanPublicPrice",
+                    message,
+                ));
+            }
+            Ok(Spot {
+                capacity_type: CapacityType::Spot,
+                price_limit,
+                price_per_hour: spot_price,
+            })
+        }
+        other => Err(ApiError::new(
+            400,
+            "InvalidSpotStrategy",
+            format!("The specified SpotStrategy {other} is not valid."),
+        )),
+    }
+}
+
+/// Tags to set, with the rules that all tag parameters share.
+pub(super) fn checked_tags(params: &Params, name: &str) -> Result<Tags, ApiError> {
+    let list = params.tags(name);
+    if list.len() > TAGS_MAX {
+        return Err(ApiError::new(
+            400,
+            "InvalidTagCount",
+            "At most 20 tags can be specified.",
+        ));
+    }
+    let mut tags = BTreeMap::new();
+    for tag in list {
+        let value = tag.value.unwrap_or_default();
+        let reserved = tag.key.starts_with("aliyun")
+            || tag.key.starts_with("acs:")
+            || tag.key.contains("http://")
+            || tag.key.contains("https://");
+        if reserved || tag.key.chars().count() > TAG_LENGTH_MAX {
+            return Err(ApiError::new(
+                400,
+                "InvalidTagKey.Malformed",
+                format!("The tag key {} is not valid.", tag.key),
+            ));
+        }
+        if value.chars().count() > TAG_LENGTH_MAX
+            || value.contains("http://")
+            || value.contains("https://")
+        {
+            return Err(ApiError::new(
+                400,
+                "InvalidTagValue.Malformed",
+                format!("The value of tag {} is not valid.", tag.key),
+            ));
+        }
+        if tags.insert(tag.key.clone(), value).is_some() {
+            return Err(ApiError::new(
+                400,
+                "Duplicate.TagKey",
+                format!("The tag key {} is given twice.", tag.key),
+            ));
+        }
+    }
+    Ok(tags)
+}
+
+fn user_data(params: &Params) -> Result<Vec<u8>, ApiError> {
+    let Some(encoded) = params.text("UserData") else {
+        return Ok(Vec::new());
+    };
+    let decoded = STANDARD.decode(encoded).map_err(|_| {
+        ApiError::new(
+            400,
+            "InvalidUserData.Base64FormatInvalid",
+            "The specified UserData is not valid base64.",
+        )
+    })?;
+    if decoded.len() > USER_DATA_BYTES_MAX {
+        return Err(ApiError::new(
+            400,
+            "InvalidUserData.SizeExceeded",
+            "The specified UserData exceeds 32 KB.",
+        ));
+    }
+    Ok(decoded)
+}
+
+fn system_disk(
+    params: &Params,
+    instance_type: &InstanceType,
+    image: &Image,
+) -> Result<String, ApiError> {
+    let category = params.text("SystemDisk.Category").unwrap_or("cloud_essd");
+    if !instance_type.disk_categories().contains(&category) {
+        let message = format!(
+            "The disk category {category} is not supported by {}.",
+            instance_type.id
+        );
+        return Err(ApiError::new(
+            400,
+            "InvalidSystemDiskCategory.ValueNotSupported",
+            message,
+        ));
+    }
+    let size = params
+        .int("SystemDisk.Size")?
+        .unwrap_or_else(|| i64::from(image.size_gib).max(40));
+    if size < i64::from(image.size_gib) {
+        let message = "The specified SystemDisk.Size is smaller than the image.";
+        return Err(ApiError::new(
+            404,
+            "InvalidSystemDiskSize.LessThanImageSize",
+            message,
+        ));
+    }
+    Ok(category.to_owned())
+}

@@ -1,0 +1,37 @@
+//! The one clock of the simulator, and the owner of its background tasks.
+//!
+//! Everything else takes `now` as an argument, so that the rules of an instance's life can be read and tested without
+//! waiting. Tasks die with their [`Tasks`], never later.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+/// The wall clock: ECS stamps signatures, tokens and creation times with it.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// The background tasks of one simulator: boots, releases of machines, removals of nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    running: Mutex<JoinSet<()>>,
+}
+
+impl Tasks {
+    /// Starts a task that ends at the latest when [`Tasks::abort`] is called.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished tasks are taken out here; nobody else waits for them.
+        while running.try_join_next().is_some() {}
+        running.spawn(task);
+    }
+
+    pub(crate) fn abort(&self) {
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .abort_all();
+    }
+}

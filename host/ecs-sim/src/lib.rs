@@ -1,0 +1,38 @@
+//! A stateful simulator of ECS, VPC, CS, RAM and STS over real HTTP.
+//!
+//! It speaks the wire and nothing else: signatures, parameters, pages and errors as Alibaba Cloud has them, from
+//! public facts, and shares no code with `kerf-cloud`, so that a mistake in one cannot hide a mistake in the other.
+//! Instances boot by running their user data; one whose user data is wrong never becomes a node.
+//!
+//! Start reading at [`EcsSim::start`]; a call's way is in `gateway`, the actions are in `api`, machines in `machine_room`.
+//! Tests steer it through [`EcsSim`] or, from another process, over HTTP under `/_sim/` (see `admin`).
+
+mod api;
+mod app;
+mod calls;
+mod catalog;
+mod clock;
+mod connection;
+mod error;
+mod faults;
+mod gateway;
+mod instance;
+mod keyring;
+mod machine_room;
+mod params;
+mod reply;
+mod route;
+mod signature;
+mod sim;
+mod state;
+mod tokens;
+mod wire;
+mod world;
+
+pub use calls::Count;
+pub use catalog::{Catalog, CatalogError, InstanceType, Network};
+pub use faults::{Effect, Fault};
+pub use sim::{EcsSim, Options, StartError};
+pub use world::{
+    Cidr, Cluster, Image, SecurityGroup, StockRule, Tags, Timing, VSwitch, World, WorldError,
+};

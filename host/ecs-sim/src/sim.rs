@@ -1,0 +1,148 @@
+//! Starting and stopping a simulator, and steering it from the same process.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::net::TcpListener;
+
+use crate::app::App;
+use crate::calls::Count;
+use crate::catalog::{Catalog, CatalogError};
+use crate::connection::{CuttableListener, Peer};
+use crate::faults::Fault;
+use crate::gateway::gateway;
+use crate::keyring::AccessKey;
+use crate::machine_room::MachineRoom;
+use crate::state::State;
+use crate::world::World;
+
+/// How to start a simulator. `Options::default()` listens on a free loopback port and registers no nodes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub listen: SocketAddr,
+    pub access_key_id: String,
+    pub access_key_secret: String,
+    pub world: World,
+    /// The cluster in which booted instances become nodes. None: they boot, but there is nothing to join.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            access_key_id: "LTAIsim".to_owned(),
+            access_key_secret: "simulated".to_owned(),
+            world: World::default(),
+            kubeconfig: None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("load the instance type catalog")]
+    Catalog(#[from] CatalogError),
+    #[error("listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+}
+
+/// A running simulator; it ends, with all its machines, when this is dropped.
+#[derive(Debug)]
+pub struct EcsSim {
+    app: Arc<App>,
+}
+
+impl EcsSim {
+    /// Listens and serves in the background of the current tokio runtime.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let Options {
+            listen,
+            access_key_id,
+            access_key_secret,
+            world,
+            kubeconfig: _,
+        } = options;
+        let listen_error = |source| StartError::Listen {
+            address: listen,
+            source,
+        };
+        let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let mut state = State::new(world, Catalog::embedded()?);
+        state.keyring.insert(
+            &access_key_id,
+            AccessKey {
+                secret: access_key_secret,
+                session: None,
+            },
+        );
+        let app = Arc::new(App::new(format!("http://{address}"), state, MachineRoom {}));
+        app.tasks.spawn(serve(Arc::clone(&app), listener));
+        Ok(Self { app })
+    }
+
+    /// Where to send requests, `http://127.0.0.1:<port>`.
+    pub fn url(&self) -> &str {
+        &self.app.url
+    }
+
+    /// Adds to the fault script.
+    pub fn add_fault(&self, fault: Fault) {
+        self.app.faults().add(fault);
+    }
+
+    pub fn clear_faults(&self) {
+        self.app.faults().clear();
+    }
+
+    /// Calls that a [`crate::Effect::Hold`] fault is holding at the moment, by action.
+    pub fn held(&self) -> Vec<String> {
+        self.app
+            .faults()
+            .held()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Lets held calls of an action (or of all) go on; says how many.
+    pub fn release_held(&self, action: Option<&str>) -> usize {
+        self.app.faults().release(action)
+    }
+
+    /// Calls so far, by action.
+    pub fn calls(&self) -> BTreeMap<String, Count> {
+        self.app.calls().counts().clone()
+    }
+
+    /// Changes the world while it turns: stock, prices of memory, timing, networks.
+    pub fn change_world(&self, change: impl FnOnce(&mut World)) {
+        change(&mut self.app.state().world);
+    }
+
+    /// What the account pays per hour for the instances that are not deleted.
+    pub fn price_per_hour(&self) -> f64 {
+        self.app.state().price_per_hour()
+    }
+}
+
+impl Drop for EcsSim {
+    fn drop(&mut self) {
+        self.app.tasks.abort();
+    }
+}
+
+async fn serve(app: Arc<App>, listener: TcpListener) {
+    let router = Router::new().fallback(gateway).with_state(app);
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    if let Err(error) = axum::serve(CuttableListener(listener), service).await {
+        tracing::error!(%error, "serve");
+    }
+}

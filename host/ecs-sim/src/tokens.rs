@@ -1,0 +1,81 @@
+//! Idempotency: what a ClientToken was first used for, and what was answered.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::params::Params;
+
+/// The gateway refuses longer tokens.
+const CLIENT_TOKEN_LENGTH_MAX: usize = 64;
+
+/// Parameters that differ between attempts of one request and so say nothing about its meaning.
+const PER_ATTEMPT: &[&str] = &[
+    "AccessKeyId",
+    "Action",
+    "Format",
+    "SecurityToken",
+    "Signature",
+    "SignatureMethod",
+    "SignatureNonce",
+    "SignatureType",
+    "SignatureVersion",
+    "Timestamp",
+    "Version",
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    first_uses: BTreeMap<(String, String), FirstUse>,
+}
+
+#[derive(Debug)]
+struct FirstUse {
+    params: Vec<(String, String)>,
+    reply: Value,
+}
+
+impl Tokens {
+    /// The first reply, if this request was already carried out under its token.
+    pub(crate) fn replay(&self, action: &str, params: &Params) -> Result<Option<Value>, ApiError> {
+        let Some(token) = params.text("ClientToken") else {
+            return Ok(None);
+        };
+        if token.len() > CLIENT_TOKEN_LENGTH_MAX || !token.is_ascii() {
+            return Err(ApiError::new(
+                400,
+                "InvalidClientToken.ValueNotSupported",
+                "The ClientToken must be at most 64 ASCII characters.",
+            ));
+        }
+        match self.first_uses.get(&(action.to_owned(), token.to_owned())) {
+            None => Ok(None),
+            Some(first) if first.params == meaning(params) => Ok(Some(first.reply.clone())),
+            Some(_) => {
+                let message = "The request uses the same client token as a previous, but non-identical request.";
+                Err(ApiError::new(400, "IdempotentParameterMismatch", message))
+            }
+        }
+    }
+
+    /// Remembers a success; a refused request leaves its token unused.
+    pub(crate) fn remember(&mut self, action: &str, params: &Params, reply: &Value) {
+        if let Some(token) = params.text("ClientToken") {
+            let first = FirstUse {
+                params: meaning(params),
+                reply: reply.clone(),
+            };
+            self.first_uses
+                .insert((action.to_owned(), token.to_owned()), first);
+        }
+    }
+}
+
+fn meaning(params: &Params) -> Vec<(String, String)> {
+    let kept = params
+        .iter()
+        .filter(|(name, value)| !PER_ATTEMPT.contains(name) && !value.is_empty());
+    kept.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
