@@ -3,8 +3,8 @@
 use crate::bindings::selection::kerf::policy::{log, types};
 use crate::error::CallError;
 use crate::limits::{
-    CallLimits, HANDLES_MAX, INSTANCES_MAX, LOG_LINE_CHARS_MAX, LOG_LINES_MAX, MEMORIES_MAX, MESSAGE_CHARS_MAX,
-    TABLE_ELEMENTS_MAX, TABLES_MAX,
+    CallLimits, HANDLES_MAX, INSTANCES_MAX, LOG_LINE_CHARS_MAX, LOG_LINES_MAX, MEMORIES_MAX,
+    MESSAGE_CHARS_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX,
 };
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -45,9 +45,35 @@ impl<T> CallReport<T> {
         }
     }
 
+    /// An answer that cost nothing.
+    pub(crate) fn remembered(answer: T) -> Self {
+        Self {
+            result: Ok(answer),
+            fuel: 0,
+            elapsed: Duration::ZERO,
+            memory_bytes_max: 0,
+            log: Vec::new(),
+            log_lines_dropped: 0,
+        }
+    }
+
     pub(crate) fn and_then<U>(self, f: impl FnOnce(T) -> Result<U, CallError>) -> CallReport<U> {
-        let Self { result, fuel, elapsed, memory_bytes_max, log, log_lines_dropped } = self;
-        CallReport { result: result.and_then(f), fuel, elapsed, memory_bytes_max, log, log_lines_dropped }
+        let Self {
+            result,
+            fuel,
+            elapsed,
+            memory_bytes_max,
+            log,
+            log_lines_dropped,
+        } = self;
+        CallReport {
+            result: result.and_then(f),
+            fuel,
+            elapsed,
+            memory_bytes_max,
+            log,
+            log_lines_dropped,
+        }
     }
 }
 
@@ -77,12 +103,29 @@ pub(crate) fn run<T>(
     let outcome = body(&mut store);
     let fuel_left = store.get_fuel().unwrap_or(0);
     let result = outcome.map_err(|error| classify(&error, store.data(), limits, fuel));
-    let HostState { memory_bytes_max, log, log_lines_dropped, .. } = store.into_data();
+    let HostState {
+        memory_bytes_max,
+        log,
+        log_lines_dropped,
+        ..
+    } = store.into_data();
     let fuel = fuel.saturating_sub(fuel_left);
-    CallReport { result, fuel, elapsed: started.elapsed(), memory_bytes_max, log, log_lines_dropped }
+    CallReport {
+        result,
+        fuel,
+        elapsed: started.elapsed(),
+        memory_bytes_max,
+        log,
+        log_lines_dropped,
+    }
 }
 
-fn new_store(engine: &wasmtime::Engine, limits: &CallLimits, fuel: u64, started: Instant) -> Store<HostState> {
+fn new_store(
+    engine: &wasmtime::Engine,
+    limits: &CallLimits,
+    fuel: u64,
+    started: Instant,
+) -> Store<HostState> {
     let state = HostState {
         memory_bytes: limits.memory_bytes,
         memory_bytes_max: 0,
@@ -101,25 +144,42 @@ fn new_store(engine: &wasmtime::Engine, limits: &CallLimits, fuel: u64, started:
     // and ticks that come in a burst must not shorten it.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
-        if started.elapsed() >= timeout { Err(Overdue.into()) } else { Ok(UpdateDeadline::Continue(1)) }
+        if started.elapsed() >= timeout {
+            Err(Overdue.into())
+        } else {
+            Ok(UpdateDeadline::Continue(1))
+        }
     });
     store
 }
 
-fn classify(error: &wasmtime::Error, state: &HostState, limits: &CallLimits, fuel: u64) -> CallError {
+fn classify(
+    error: &wasmtime::Error,
+    state: &HostState,
+    limits: &CallLimits,
+    fuel: u64,
+) -> CallError {
     if error.downcast_ref::<Overdue>().is_some() {
-        return CallError::Deadline { limit: limits.timeout };
+        return CallError::Deadline {
+            limit: limits.timeout,
+        };
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallError::Fuel { limit: fuel },
-        Some(_) if state.memory_refused => CallError::Memory { limit_bytes: limits.memory_bytes },
+        Some(_) if state.memory_refused => CallError::Memory {
+            limit_bytes: limits.memory_bytes,
+        },
         Some(trap) => CallError::Trap {
             trap: trap.to_string(),
             message: state.last_error_line(),
             frames: frames(error),
         },
-        None if state.memory_refused => CallError::Memory { limit_bytes: limits.memory_bytes },
-        None if is_output_limit(error) => CallError::OutputTooLarge { limit_bytes: limits.output_bytes },
+        None if state.memory_refused => CallError::Memory {
+            limit_bytes: limits.memory_bytes,
+        },
+        None if is_output_limit(error) => CallError::OutputTooLarge {
+            limit_bytes: limits.output_bytes,
+        },
         None => CallError::BadOutput(shorten(&error.root_cause().to_string())),
     }
 }
@@ -127,12 +187,23 @@ fn classify(error: &wasmtime::Error, state: &HostState, limits: &CallLimits, fue
 /// wasmtime 48 keeps this error's type to itself, so its name is all there is; a test fails when it changes.
 fn is_output_limit(error: &wasmtime::Error) -> bool {
     format!("{:?}", error.root_cause()).contains("HostcallFuelExhausted")
-        || error.root_cause().to_string().contains("fuel allocated for hostcalls")
+        || error
+            .root_cause()
+            .to_string()
+            .contains("fuel allocated for hostcalls")
 }
 
 fn frames(error: &wasmtime::Error) -> Vec<String> {
-    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
-    backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).map(shorten).collect()
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+        return Vec::new();
+    };
+    backtrace
+        .frames()
+        .iter()
+        .filter_map(|frame| frame.func_name())
+        .take(FRAMES_MAX)
+        .map(shorten)
+        .collect()
 }
 
 /// At most `MESSAGE_CHARS_MAX` characters, on one line.
@@ -152,7 +223,11 @@ fn clip(text: &str, chars_max: usize) -> String {
 
 impl HostState {
     fn last_error_line(&self) -> Option<String> {
-        let last = self.log.iter().rev().find(|line| line.level == log::Level::Error)?;
+        let last = self
+            .log
+            .iter()
+            .rev()
+            .find(|line| line.level == log::Level::Error)?;
         Some(shorten(&last.text))
     }
 }
@@ -164,7 +239,12 @@ impl log::Host for HostState {
         Ok(!matches!(level, log::Level::Trace) && self.log.len() < LOG_LINES_MAX)
     }
 
-    fn emit(&mut self, level: log::Level, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+    fn emit(
+        &mut self,
+        level: log::Level,
+        message: String,
+        fields: Vec<(String, String)>,
+    ) -> wasmtime::Result<()> {
         if self.log.len() >= LOG_LINES_MAX {
             self.log_lines_dropped = self.log_lines_dropped.saturating_add(1);
             return Ok(());
@@ -174,13 +254,21 @@ impl log::Host for HostState {
             // Writing to a String cannot fail.
             let _ = write!(text, " {key}={value}");
         }
-        self.log.push(LogLine { level, text: clip(&text, LOG_LINE_CHARS_MAX) });
+        self.log.push(LogLine {
+            level,
+            text: clip(&text, LOG_LINE_CHARS_MAX),
+        });
         Ok(())
     }
 }
 
 impl ResourceLimiter for HostState {
-    fn memory_growing(&mut self, current: usize, desired: usize, _max: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _max: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let total = self.memory_bytes_max.saturating_add(more);
         let fits = total <= self.memory_bytes;
@@ -192,7 +280,12 @@ impl ResourceLimiter for HostState {
         Ok(fits)
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _max: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _max: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= TABLE_ELEMENTS_MAX)
     }
 

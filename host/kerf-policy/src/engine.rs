@@ -38,7 +38,9 @@ impl Engine {
         selection::SelectionPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
             .map_err(EngineError::Configure)?;
         start_ticker(&wasmtime).map_err(EngineError::StartTicker)?;
-        Ok(Self { inner: Arc::new(Inner { wasmtime, linker }) })
+        Ok(Self {
+            inner: Arc::new(Inner { wasmtime, linker }),
+        })
     }
 
     pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {
@@ -79,5 +81,8 @@ fn start_ticker(engine: &wasmtime::Engine) -> std::io::Result<()> {
             std::thread::sleep(TICK);
         }
     };
-    std::thread::Builder::new().name("kerf-policy-tick".into()).spawn(tick).map(drop)
+    std::thread::Builder::new()
+        .name("kerf-policy-tick".into())
+        .spawn(tick)
+        .map(drop)
 }

@@ -11,28 +11,53 @@ use std::time::Duration;
 pub enum LoadError {
     #[error("the source is empty; put the component's bytes under the key that the policy names")]
     Empty,
-    #[error("the component has {bytes} bytes and the limit is {max}; strip it (wasm-tools strip) or use a smaller toolchain")]
+    #[error(
+        "the component has {bytes} bytes and the limit is {max}; strip it (wasm-tools strip) or use a smaller toolchain"
+    )]
     TooLarge { bytes: usize, max: usize },
     #[error("this is not WebAssembly but {looks_like}; {next_step}")]
-    NotWasm { looks_like: &'static str, next_step: &'static str },
+    NotWasm {
+        looks_like: &'static str,
+        next_step: &'static str,
+    },
     #[error(
         "this is a core WebAssembly module, not a component; run `cargo xtask plugins componentize` \
          or `wasm-tools component new` on it"
     )]
     CoreModule,
-    #[error("the component is damaged at byte {offset}: {detail}; copy the file again and compare its sha256")]
+    #[error(
+        "the component is damaged at byte {offset}: {detail}; copy the file again and compare its sha256"
+    )]
     Malformed { offset: usize, detail: String },
-    #[error("the digest is {found}, but the policy demands {expected}; change spec.policies[].digest or restore the source")]
-    DigestMismatch { expected: PolicyDigest, found: PolicyDigest },
+    #[error(
+        "the digest is {found}, but the policy demands {expected}; change spec.policies[].digest or restore the source"
+    )]
+    DigestMismatch {
+        expected: PolicyDigest,
+        found: PolicyDigest,
+    },
     #[error("it imports {}, and a policy may import only kerf:policy/log; {next_step}", .imports.join(", "))]
-    ForbiddenImports { imports: Vec<String>, next_step: &'static str },
-    #[error("it was built for {found}, and this kerf speaks kerf:policy@0.1; rebuild it with the SDK of this release")]
+    ForbiddenImports {
+        imports: Vec<String>,
+        next_step: &'static str,
+    },
+    #[error(
+        "it was built for {found}, and this kerf speaks kerf:policy@0.1; rebuild it with the SDK of this release"
+    )]
     UnknownVersion { found: String },
     #[error("it does not export {missing}, which hook {hook} calls; it exports {}", list_or_nothing(.exports))]
-    MissingExport { hook: Hook, missing: &'static str, exports: Vec<String> },
-    #[error("it could not be compiled: {0}; rebuild it, and report a bug if `wasm-tools validate` accepts it")]
+    MissingExport {
+        hook: Hook,
+        missing: &'static str,
+        exports: Vec<String>,
+    },
+    #[error(
+        "it could not be compiled: {0}; rebuild it, and report a bug if `wasm-tools validate` accepts it"
+    )]
     Compile(String),
-    #[error("its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release")]
+    #[error(
+        "its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release"
+    )]
     WrongTypes(String),
     #[error("its describe function failed: {0}")]
     Describe(#[source] CallError),
@@ -66,8 +91,14 @@ pub enum CallError {
     OutputTooLarge { limit_bytes: usize },
     #[error("returned data that cannot be read: {0}")]
     BadOutput(String),
-    #[error("returned {what} {index}, but there are only {len}; results are indexes into the input")]
-    BadIndex { what: &'static str, index: u32, len: usize },
+    #[error(
+        "returned {what} {index}, but there are only {len}; results are indexes into the input"
+    )]
+    BadIndex {
+        what: &'static str,
+        index: u32,
+        len: usize,
+    },
     #[error("returned candidate {index} twice; rank or exclude each one once")]
     Duplicate { index: u32 },
     #[error("was asked about {len} candidates and the limit is {max}")]
@@ -90,9 +121,10 @@ impl CallError {
             Self::Deadline { .. } => "timeout",
             Self::Memory { .. } => "memory",
             Self::Trap { .. } => "trap",
-            Self::OutputTooLarge { .. } | Self::BadOutput(_) | Self::BadIndex { .. } | Self::Duplicate { .. } => {
-                "bad_output"
-            }
+            Self::OutputTooLarge { .. }
+            | Self::BadOutput(_)
+            | Self::BadIndex { .. }
+            | Self::Duplicate { .. } => "bad_output",
             Self::InputTooLarge { .. } => "input",
             Self::InvalidConfig(_) => "config",
             Self::Unsupported(_) => "unsupported",
@@ -103,9 +135,17 @@ impl CallError {
 }
 
 fn list_or_nothing(names: &[String]) -> String {
-    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+    if names.is_empty() {
+        "nothing".into()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn frames_text(frames: &[String]) -> String {
-    if frames.is_empty() { String::new() } else { format!(" (in {})", frames.join(" < ")) }
+    if frames.is_empty() {
+        String::new()
+    } else {
+        format!(" (in {})", frames.join(" < "))
+    }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A hook, spelt as in ECSNodeClass `spec.policies[].hook`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Hook {
     /// Ranks and excludes the instance types of one planned NodeClaim.
     InstanceSelection,
@@ -49,9 +51,13 @@ impl FromStr for Hook {
     type Err = ParseHookError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::InstanceSelection, Self::PricingPreference, Self::BootstrapUserData]
-            .into_iter()
-            .find(|hook| hook.as_str() == text)
-            .ok_or_else(|| ParseHookError(text.chars().take(80).collect()))
+        [
+            Self::InstanceSelection,
+            Self::PricingPreference,
+            Self::BootstrapUserData,
+        ]
+        .into_iter()
+        .find(|hook| hook.as_str() == text)
+        .ok_or_else(|| ParseHookError(text.chars().take(80).collect()))
     }
 }

@@ -33,12 +33,16 @@ pub fn interfaces(bytes: &[u8]) -> Result<Interfaces, LoadError> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    found.imports.push(import.map_err(malformed)?.name.name.to_owned());
+                    found
+                        .imports
+                        .push(import.map_err(malformed)?.name.name.to_owned());
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
-                    found.exports.push(export.map_err(malformed)?.name.name.to_owned());
+                    found
+                        .exports
+                        .push(export.map_err(malformed)?.name.name.to_owned());
                 }
             }
             _ => {}
@@ -60,7 +64,10 @@ fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
         return Err(LoadError::Empty);
     }
     if bytes.len() > COMPONENT_BYTES_MAX {
-        return Err(LoadError::TooLarge { bytes: bytes.len(), max: COMPONENT_BYTES_MAX });
+        return Err(LoadError::TooLarge {
+            bytes: bytes.len(),
+            max: COMPONENT_BYTES_MAX,
+        });
     }
     if !bytes.starts_with(MAGIC) {
         return Err(not_wasm(bytes));
@@ -76,20 +83,37 @@ fn not_wasm(bytes: &[u8]) -> LoadError {
         [0x1f, 0x8b, ..] => ("gzip", "end the key in .gz so that it is unpacked"),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => ("zstd", "end the key in .zst so that it is unpacked"),
         [b'A', b'G', b'F', b'z', ..] => ("base64 text", "put it under binaryData, not under data"),
-        [b'(', ..] => ("WebAssembly text", "run `wasm-tools parse` on it and upload the result"),
+        [b'(', ..] => (
+            "WebAssembly text",
+            "run `wasm-tools parse` on it and upload the result",
+        ),
         [b'P', b'K', ..] => ("a zip archive", "upload the .wasm file that is inside"),
         [0x7f, b'E', b'L', b'F', ..] => ("a Linux program", "build it for wasm32-unknown-unknown"),
-        _ => ("something else", "upload the .wasm file that the build printed"),
+        _ => (
+            "something else",
+            "upload the .wasm file that the build printed",
+        ),
     };
-    LoadError::NotWasm { looks_like, next_step }
+    LoadError::NotWasm {
+        looks_like,
+        next_step,
+    }
 }
 
 fn check_imports(imports: &[String]) -> Result<(), LoadError> {
-    if let Some(found) = imports.iter().find(|name| is_ours(name) && !speaks_our_version(name)) {
-        return Err(LoadError::UnknownVersion { found: found.clone() });
+    if let Some(found) = imports
+        .iter()
+        .find(|name| is_ours(name) && !speaks_our_version(name))
+    {
+        return Err(LoadError::UnknownVersion {
+            found: found.clone(),
+        });
     }
-    let forbidden: Vec<_> =
-        imports.iter().filter(|name| !GRANTED.contains(&unversioned(name))).cloned().collect();
+    let forbidden: Vec<_> = imports
+        .iter()
+        .filter(|name| !GRANTED.contains(&unversioned(name)))
+        .cloned()
+        .collect();
     if forbidden.is_empty() {
         return Ok(());
     }
@@ -100,15 +124,24 @@ fn check_imports(imports: &[String]) -> Result<(), LoadError> {
     } else {
         "a policy has no files, network, clock or other services; take what it needs from its input or its config"
     };
-    Err(LoadError::ForbiddenImports { imports: forbidden, next_step })
+    Err(LoadError::ForbiddenImports {
+        imports: forbidden,
+        next_step,
+    })
 }
 
 fn check_export(missing: &'static str, hook: Hook, exports: &[String]) -> Result<(), LoadError> {
     let same_interface = |name: &&String| unversioned(name) == missing;
     match exports.iter().find(same_interface) {
         Some(name) if speaks_our_version(name) => Ok(()),
-        Some(name) => Err(LoadError::UnknownVersion { found: name.clone() }),
-        None => Err(LoadError::MissingExport { hook, missing, exports: exports.to_vec() }),
+        Some(name) => Err(LoadError::UnknownVersion {
+            found: name.clone(),
+        }),
+        None => Err(LoadError::MissingExport {
+            hook,
+            missing,
+            exports: exports.to_vec(),
+        }),
     }
 }
 
@@ -117,10 +150,12 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn unversioned(name: &str) -> &str {
-    name.split_once('@').map_or(name, |(interface, _)| interface)
+    name.split_once('@')
+        .map_or(name, |(interface, _)| interface)
 }
 
 /// Under 0.x the minor number is the breaking one, so every 0.1.z is the same contract.
 fn speaks_our_version(name: &str) -> bool {
-    name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.1."))
+    name.split_once('@')
+        .is_some_and(|(_, version)| version.starts_with("0.1."))
 }

@@ -5,17 +5,25 @@
 
 mod bindings;
 mod call;
+mod chain;
+mod circuit;
 mod digest;
 mod engine;
 mod error;
 mod hook;
 mod inspect;
 pub mod limits;
+mod link;
+mod memo;
 mod policy;
+mod registry;
 mod selection;
+mod smoke;
+mod spec;
 
 pub use bindings::selection::kerf::policy::log::Level as LogLevel;
 pub use call::{CallReport, LogLine};
+pub use chain::{Chain, ChainError, Now, PolicyRun, RunResult, Verdict};
 pub use digest::{ParseDigestError, PolicyDigest};
 pub use engine::{Engine, EngineError};
 pub use error::{CallError, LoadError};
@@ -23,7 +31,11 @@ pub use hook::{Hook, ParseHookError};
 pub use inspect::{Interfaces, interfaces};
 pub use limits::CallLimits;
 pub use policy::{ConfigError, Metadata, Policy};
+pub use registry::{Loaded, Registry};
 pub use selection::{
-    Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection, SelectionInput,
-    Vocabulary,
+    Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection,
+    SelectionInput, Vocabulary,
+};
+pub use spec::{
+    CallCounts, CircuitState, FailurePolicy, Mode, PolicySpec, PolicyState, PolicyStatus,
 };

@@ -91,13 +91,17 @@ impl CallLimits {
     /// The fuel of a call with this many candidates.
     pub fn fuel(&self, candidates: usize) -> u64 {
         let candidates = u64::try_from(candidates).unwrap_or(u64::MAX);
-        self.fuel_base.saturating_add(self.fuel_per_candidate.saturating_mul(candidates))
+        self.fuel_base
+            .saturating_add(self.fuel_per_candidate.saturating_mul(candidates))
     }
 
     /// For `describe`, `validate-config` and the smoke call, which run once and off the path of pods.
     pub(crate) fn for_loading(&self) -> Self {
         // Interpreters start cold here: 80 to 1,000 microseconds to instantiate, more on a busy machine.
         const LOADING_TIMEOUT: Duration = Duration::from_secs(1);
-        Self { timeout: self.timeout.max(LOADING_TIMEOUT), ..self.clone() }
+        Self {
+            timeout: self.timeout.max(LOADING_TIMEOUT),
+            ..self.clone()
+        }
     }
 }

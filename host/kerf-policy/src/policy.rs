@@ -59,16 +59,29 @@ impl Policy {
     ) -> Result<Self, LoadError> {
         let digest = PolicyDigest::of(bytes);
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
-            return Err(LoadError::DigestMismatch { expected, found: digest });
+            return Err(LoadError::DigestMismatch {
+                expected,
+                found: digest,
+            });
         }
         inspect::check(bytes, hook)?;
         let component = Component::from_binary(engine.wasmtime(), bytes)
             .map_err(|error| LoadError::Compile(shorten(&format!("{error:#}"))))?;
-        let wrong_types = |error: wasmtime::Error| LoadError::WrongTypes(shorten(&format!("{error:#}")));
-        let pre = engine.linker().instantiate_pre(&component).map_err(wrong_types)?;
+        let wrong_types =
+            |error: wasmtime::Error| LoadError::WrongTypes(shorten(&format!("{error:#}")));
+        let pre = engine
+            .linker()
+            .instantiate_pre(&component)
+            .map_err(wrong_types)?;
         let pre = SelectionPluginPre::new(pre).map_err(wrong_types)?;
         let metadata = describe(engine, &pre)?;
-        Ok(Self { engine: engine.clone(), digest, hook, metadata, pre })
+        Ok(Self {
+            engine: engine.clone(),
+            digest,
+            hook,
+            metadata,
+            pre,
+        })
     }
 
     pub fn digest(&self) -> PolicyDigest {
@@ -84,30 +97,61 @@ impl Policy {
     }
 
     /// Asks the policy whether it can work with `config`. The outer error is a call that failed.
-    pub fn validate_config(&self, config: &str, limits: &CallLimits) -> Result<Vec<ConfigError>, CallError> {
+    pub fn validate_config(
+        &self,
+        config: &str,
+        limits: &CallLimits,
+    ) -> Result<Vec<ConfigError>, CallError> {
         if config.len() > CONFIG_BYTES_MAX {
-            let message = format!("is {} bytes long and the limit is {CONFIG_BYTES_MAX}", config.len());
-            return Ok(vec![ConfigError { path: String::new(), message }]);
+            let message = format!(
+                "is {} bytes long and the limit is {CONFIG_BYTES_MAX}",
+                config.len()
+            );
+            return Ok(vec![ConfigError {
+                path: String::new(),
+                message,
+            }]);
         }
         let limits = limits.for_loading();
         let report = self.call(&limits, limits.fuel(0), |plugin, store| {
-            plugin.kerf_policy_lifecycle().call_validate_config(store, config)
+            plugin
+                .kerf_policy_lifecycle()
+                .call_validate_config(store, config)
         });
         let errors = report.result?.err().unwrap_or_default();
-        Ok(errors.into_iter().map(|e| ConfigError { path: shorten(&e.path), message: shorten(&e.message) }).collect())
+        Ok(errors
+            .into_iter()
+            .map(|e| ConfigError {
+                path: shorten(&e.path),
+                message: shorten(&e.message),
+            })
+            .collect())
     }
 
     /// Asks for a ranking. The result is checked: every index exists and no candidate is named twice.
-    pub fn select(&self, config: &str, limits: &CallLimits, input: &SelectionInput) -> CallReport<Selection> {
+    pub fn select(
+        &self,
+        config: &str,
+        limits: &CallLimits,
+        input: &SelectionInput,
+    ) -> CallReport<Selection> {
         let len = input.candidates.len();
         if len > CANDIDATES_MAX {
-            return CallReport::failed(CallError::InputTooLarge { len, max: CANDIDATES_MAX });
+            return CallReport::failed(CallError::InputTooLarge {
+                len,
+                max: CANDIDATES_MAX,
+            });
         }
         let report = self.call(limits, limits.fuel(len), |plugin, store| {
-            plugin.kerf_policy_instance_selection().call_select(store, config, &input.context, &input.candidates)
+            plugin.kerf_policy_instance_selection().call_select(
+                store,
+                config,
+                &input.context,
+                &input.candidates,
+            )
         });
         report.and_then(|result: Result<RawSelection, types::PolicyError>| {
-            Selection::check(result.map_err(guest_error)?, &input.candidates)
+            Selection::check(&result.map_err(guest_error)?, &input.candidates)
         })
     }
 
@@ -153,15 +197,33 @@ fn describe(engine: &Engine, pre: &SelectionPluginPre<HostState>) -> Result<Meta
 }
 
 fn parse_metadata(raw: lifecycle::Metadata) -> Result<Metadata, LoadError> {
-    let lifecycle::Metadata { name, version, summary, config_schema, default_config, time_step_s } = raw;
+    let lifecycle::Metadata {
+        name,
+        version,
+        summary,
+        config_schema,
+        default_config,
+        time_step_s,
+    } = raw;
     if name.is_empty() || version.is_empty() {
-        return Err(LoadError::BadMetadata("name and version must not be empty".into()));
+        return Err(LoadError::BadMetadata(
+            "name and version must not be empty".into(),
+        ));
     }
     let parse = |what: &str, text: &str| {
-        serde_json::from_str(text).map_err(|e| LoadError::BadMetadata(format!("{what} is not JSON: {e}")))
+        serde_json::from_str(text)
+            .map_err(|e| LoadError::BadMetadata(format!("{what} is not JSON: {e}")))
     };
-    let config_schema = if config_schema.is_empty() { None } else { Some(parse("config-schema", &config_schema)?) };
-    let default_config = if default_config.is_empty() { "{}" } else { &default_config };
+    let config_schema = if config_schema.is_empty() {
+        None
+    } else {
+        Some(parse("config-schema", &config_schema)?)
+    };
+    let default_config = if default_config.is_empty() {
+        "{}"
+    } else {
+        &default_config
+    };
     Ok(Metadata {
         name: shorten(&name),
         version: shorten(&version),

@@ -27,65 +27,86 @@ pub struct Exclusion {
     pub reason: String,
 }
 
-/// An answer whose indexes are known to exist.
+/// An answer whose indexes are known to exist, each named once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Selection {
-    /// Every candidate that was not excluded as a whole: the ranked ones by falling score, then the others, both in input order.
-    pub order: Vec<usize>,
-    /// How many of `order`, from the front, the policy ranked.
-    pub ranked: usize,
+    /// The score of each candidate of the input; `None` where the policy gave none.
+    pub scores: Vec<Option<i32>>,
     pub exclusions: Vec<Exclusion>,
 }
 
 impl Selection {
-    /// The answer of a policy that has no opinion.
-    pub fn unchanged(candidates: usize) -> Self {
-        Self { order: (0..candidates).collect(), ranked: 0, exclusions: Vec::new() }
+    /// The candidates that are left, best first: scored ones by falling score, then the others, both in input order.
+    pub fn order(&self) -> Vec<usize> {
+        let gone: BTreeSet<_> = self.excluded_candidates().collect();
+        let mut order: Vec<_> = (0..self.scores.len())
+            .filter(|i| !gone.contains(i))
+            .collect();
+        // `None` is less than every score, so `Reverse` puts it last; the sort is stable.
+        order.sort_by_key(|i| Reverse(self.scores[*i]));
+        order
     }
 
-    /// Whether it says anything else than `unchanged`.
+    /// Whether it says anything else than the input's own order.
     pub fn changes_anything(&self) -> bool {
-        !self.exclusions.is_empty() || !self.order.is_sorted()
+        !self.exclusions.is_empty() || !self.order().is_sorted()
     }
 
-    pub(crate) fn check(raw: RawSelection, candidates: &[Candidate]) -> Result<Self, CallError> {
-        let exclusions = check_exclusions(&raw, candidates)?;
-        let gone: BTreeSet<_> =
-            exclusions.iter().filter(|e| e.offering.is_none()).map(|e| e.candidate).collect();
-        let mut named = BTreeSet::new();
-        let mut scored = Vec::with_capacity(raw.ranked.len());
+    /// Candidates that were taken out as a whole.
+    pub fn excluded_candidates(&self) -> impl Iterator<Item = usize> {
+        self.exclusions
+            .iter()
+            .filter(|e| e.offering.is_none())
+            .map(|e| e.candidate)
+    }
+
+    pub(crate) fn check(raw: &RawSelection, candidates: &[Candidate]) -> Result<Self, CallError> {
+        let mut scores = vec![None; candidates.len()];
         for ranked in &raw.ranked {
             let candidate = index("candidate", ranked.candidate, candidates.len())?;
-            if !named.insert(candidate) {
-                return Err(CallError::Duplicate { index: ranked.candidate });
-            }
-            if !gone.contains(&candidate) {
-                scored.push((Reverse(ranked.score), candidate));
+            if scores[candidate].replace(ranked.score).is_some() {
+                return Err(CallError::Duplicate {
+                    index: ranked.candidate,
+                });
             }
         }
-        scored.sort_unstable();
-        let ranked = scored.len();
-        let rest = (0..candidates.len()).filter(|i| !named.contains(i) && !gone.contains(i));
-        let order = scored.into_iter().map(|(_, candidate)| candidate).chain(rest).collect();
-        Ok(Self { order, ranked, exclusions })
+        Ok(Self {
+            scores,
+            exclusions: check_exclusions(raw, candidates)?,
+        })
     }
 }
 
-fn check_exclusions(raw: &RawSelection, candidates: &[Candidate]) -> Result<Vec<Exclusion>, CallError> {
+fn check_exclusions(
+    raw: &RawSelection,
+    candidates: &[Candidate],
+) -> Result<Vec<Exclusion>, CallError> {
     let mut named = BTreeSet::new();
     let mut exclusions = Vec::with_capacity(raw.excluded.len());
     for excluded in &raw.excluded {
         let candidate = index("candidate", excluded.candidate, candidates.len())?;
         let offerings = candidates[candidate].offerings.len();
-        let offering = excluded.offering.map(|i| index("offering", i, offerings)).transpose()?;
+        let offering = excluded
+            .offering
+            .map(|i| index("offering", i, offerings))
+            .transpose()?;
         if !named.insert((candidate, offering)) {
-            return Err(CallError::Duplicate { index: excluded.candidate });
+            return Err(CallError::Duplicate {
+                index: excluded.candidate,
+            });
         }
-        exclusions.push(Exclusion { candidate, offering, reason: shorten(&excluded.reason) });
+        exclusions.push(Exclusion {
+            candidate,
+            offering,
+            reason: shorten(&excluded.reason),
+        });
     }
     Ok(exclusions)
 }
 
 fn index(what: &'static str, index: u32, len: usize) -> Result<usize, CallError> {
-    usize::try_from(index).ok().filter(|i| *i < len).ok_or(CallError::BadIndex { what, index, len })
+    usize::try_from(index)
+        .ok()
+        .filter(|i| *i < len)
+        .ok_or(CallError::BadIndex { what, index, len })
 }

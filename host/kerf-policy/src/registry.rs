@@ -1,0 +1,231 @@
+//! All policies of all NodeClasses, and the swap from one version to the next.
+//!
+//! A swap is: verify, compile, describe, validate the configuration, make a trial call, and only then switch. Readers
+//! take the chain that is current and keep it for their decision; they never wait for a swap.
+
+use crate::chain::Chain;
+use crate::digest::PolicyDigest;
+use crate::engine::Engine;
+use crate::error::LoadError;
+use crate::hook::Hook;
+use crate::link::{Link, Record, Serving};
+use crate::memo::Memo;
+use crate::policy::{Metadata, Policy};
+use crate::smoke;
+use crate::spec::{PolicySpec, PolicyStatus};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Instant;
+
+/// Thread-safe; reading is a shared lock for the time of one pointer copy.
+#[derive(Debug)]
+pub struct Registry {
+    engine: Engine,
+    memo: Arc<Memo>,
+    /// By name of the NodeClass.
+    chains: RwLock<BTreeMap<String, Arc<Chain>>>,
+    /// One swap at a time: compiling uses a core, and the later of two swaps must win.
+    swap: Mutex<Compiled>,
+}
+
+/// Components that some chain still uses, so that the same bytes in two NodeClasses are compiled once.
+type Compiled = HashMap<(PolicyDigest, Hook), Weak<Policy>>;
+
+/// What serves after a swap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    pub digest: PolicyDigest,
+    pub metadata: Metadata,
+    /// False when exactly this served before.
+    pub is_new: bool,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            memo: Arc::default(),
+            chains: RwLock::default(),
+            swap: Mutex::default(),
+        }
+    }
+
+    /// Makes `bytes` serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
+    /// settings that concern only the host (order, mode, failure policy, limits, pools), and the status says why.
+    ///
+    /// Takes 50 to 200 ms for a Rust policy and seconds for interpreters: call it on a thread that may block.
+    pub fn update(
+        &self,
+        node_class: &str,
+        spec: PolicySpec,
+        bytes: &[u8],
+    ) -> Result<Loaded, LoadError> {
+        let mut compiled = self.lock_swap();
+        let old = self
+            .find(node_class, &spec.name)
+            .and_then(|link| link.serving.clone());
+        let outcome = self.load(&mut compiled, &spec, bytes, old.as_ref());
+        let (serving, load_error, outcome) = match outcome {
+            Ok((serving, loaded)) => (Some(serving), None, Ok(loaded)),
+            Err(error) => (old, Some(error.to_string()), Err(error)),
+        };
+        self.put(
+            node_class,
+            Link {
+                spec,
+                serving,
+                load_error,
+            },
+        );
+        compiled.retain(|_, policy| policy.strong_count() > 0);
+        outcome
+    }
+
+    /// Notes that the source of a policy could not be had; what served before goes on serving.
+    pub fn fail(&self, node_class: &str, spec: PolicySpec, reason: &str) {
+        let _one_at_a_time = self.lock_swap();
+        let serving = self
+            .find(node_class, &spec.name)
+            .and_then(|link| link.serving.clone());
+        self.put(
+            node_class,
+            Link {
+                spec,
+                serving,
+                load_error: Some(reason.to_owned()),
+            },
+        );
+    }
+
+    /// Drops the policies of a NodeClass that are not in `names`.
+    pub fn retain(&self, node_class: &str, names: &[&str]) {
+        let _one_at_a_time = self.lock_swap();
+        let chain = self.chain(node_class);
+        let kept: Vec<_> = chain
+            .links()
+            .iter()
+            .filter(|link| names.contains(&link.spec.name.as_str()))
+            .cloned()
+            .collect();
+        if kept.len() != chain.links().len() {
+            self.replace(node_class, kept);
+        }
+    }
+
+    /// Drops all policies of a NodeClass.
+    pub fn remove(&self, node_class: &str) {
+        self.retain(node_class, &[]);
+    }
+
+    /// The policies of a NodeClass as they are now; an empty chain when there are none.
+    pub fn chain(&self, node_class: &str) -> Arc<Chain> {
+        let chains = self.chains.read().unwrap_or_else(PoisonError::into_inner);
+        chains.get(node_class).cloned().unwrap_or_default()
+    }
+
+    /// The state of each policy of a NodeClass, in the order in which they are asked.
+    pub fn statuses(&self, node_class: &str, now: Instant) -> Vec<PolicyStatus> {
+        self.chain(node_class).statuses(now)
+    }
+
+    fn load(
+        &self,
+        compiled: &mut Compiled,
+        spec: &PolicySpec,
+        bytes: &[u8],
+        old: Option<&Arc<Serving>>,
+    ) -> Result<(Arc<Serving>, Loaded), LoadError> {
+        let policy = self.compile(compiled, spec, bytes)?;
+        let config = config_text(spec, &policy);
+        let same = old.filter(|old| Arc::ptr_eq(&old.policy, &policy) && old.config == config);
+        let loaded = Loaded {
+            digest: policy.digest(),
+            metadata: policy.metadata().clone(),
+            is_new: same.is_none(),
+        };
+        if let Some(same) = same {
+            return Ok((Arc::clone(same), loaded));
+        }
+        check_config(&policy, &config, spec)?;
+        smoke::call(&policy, &config, &spec.limits).map_err(LoadError::Smoke)?;
+        Ok((
+            Arc::new(Serving {
+                policy,
+                config,
+                record: Record::default(),
+            }),
+            loaded,
+        ))
+    }
+
+    fn compile(
+        &self,
+        compiled: &mut Compiled,
+        spec: &PolicySpec,
+        bytes: &[u8],
+    ) -> Result<Arc<Policy>, LoadError> {
+        let key = (PolicyDigest::of(bytes), spec.hook);
+        let is_pinned_to_another = spec.digest.is_some_and(|pin| pin != key.0);
+        if let Some(policy) = compiled
+            .get(&key)
+            .and_then(Weak::upgrade)
+            .filter(|_| !is_pinned_to_another)
+        {
+            return Ok(policy);
+        }
+        let policy = Arc::new(Policy::load(&self.engine, bytes, spec.hook, spec.digest)?);
+        compiled.insert(key, Arc::downgrade(&policy));
+        Ok(policy)
+    }
+
+    fn find(&self, node_class: &str, name: &str) -> Option<Arc<Link>> {
+        self.chain(node_class)
+            .links()
+            .iter()
+            .find(|link| link.spec.name == name)
+            .cloned()
+    }
+
+    /// Under `swap`: nobody else changes the chain between reading and writing it.
+    fn put(&self, node_class: &str, link: Link) {
+        let mut links = self.chain(node_class).links().to_vec();
+        links.retain(|other| other.spec.name != link.spec.name);
+        links.push(Arc::new(link));
+        self.replace(node_class, links);
+    }
+
+    fn replace(&self, node_class: &str, links: Vec<Arc<Link>>) {
+        let mut chains = self.chains.write().unwrap_or_else(PoisonError::into_inner);
+        if links.is_empty() {
+            chains.remove(node_class);
+        } else {
+            chains.insert(
+                node_class.to_owned(),
+                Arc::new(Chain::new(links, Arc::clone(&self.memo))),
+            );
+        }
+    }
+
+    fn lock_swap(&self) -> MutexGuard<'_, Compiled> {
+        self.swap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn config_text(spec: &PolicySpec, policy: &Policy) -> String {
+    spec.config
+        .as_ref()
+        .unwrap_or(&policy.metadata().default_config)
+        .to_string()
+}
+
+fn check_config(policy: &Policy, config: &str, spec: &PolicySpec) -> Result<(), LoadError> {
+    let errors = policy
+        .validate_config(config, &spec.limits)
+        .map_err(|error| LoadError::Config(format!("its validate-config {error}")))?;
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Err(LoadError::Config(messages.join("; ")))
+}
