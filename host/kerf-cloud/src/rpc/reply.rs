@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::CloudError;
 
@@ -44,7 +45,7 @@ impl Reply {
         if (200..300).contains(&self.status) {
             return Ok(self.body);
         }
-        match serde_json::from_str::<Envelope>(&self.body) {
+        match decode::<Envelope>(action, &self.body) {
             Ok(envelope) if !envelope.code.is_empty() => Err(CloudError::Api {
                 action,
                 status: self.status,
@@ -76,10 +77,25 @@ impl Reply {
 /// # Errors
 /// [`CloudError::Decode`].
 pub fn decode<T: DeserializeOwned>(action: &'static str, text: &str) -> Result<T, CloudError> {
-    serde_json::from_str(text).map_err(|error| CloudError::Decode {
+    let fail = |error: serde_json::Error| CloudError::Decode {
         action,
         detail: error.to_string(),
-    })
+    };
+    let mut value = serde_json::from_str(text).map_err(fail)?;
+    drop_nulls(&mut value);
+    T::deserialize(value).map_err(fail)
+}
+
+/// A null means "not given" to these APIs, so it reads like an absent field.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Reads the pause that a throttled reply asks for, in milliseconds.
@@ -91,4 +107,52 @@ pub fn parse_retry_after(text: &str) -> Option<Duration> {
 fn excerpt(body: &str) -> String {
     let flat = body.split_whitespace().collect::<Vec<_>>().join(" ");
     flat.chars().take(EXCERPT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{CapacityScope, ErrorClass};
+
+    fn reply(status: u16, body: &str) -> Reply {
+        Reply { status, retry_after: None, body: body.to_owned() }
+    }
+
+    #[test]
+    fn both_spellings_of_the_envelope_are_read() {
+        let rpc = r#"{"RequestId":"r","HostId":"h","Code":"OperationDenied.NoStock","Message":"m"}"#;
+        let cs = r#"{"request_id":"r","code":"ErrorClusterNotFound","message":null}"#;
+
+        let rpc = reply(403, rpc).into_text("RunInstances").unwrap_err();
+        let cs = reply(404, cs).into_text("DescribeClusterDetail").unwrap_err();
+
+        assert_eq!(rpc.class(), ErrorClass::NoCapacity(CapacityScope::Offering));
+        assert_eq!(cs.code(), Some("ErrorClusterNotFound"));
+    }
+
+    #[test]
+    fn a_page_of_a_gateway_keeps_its_status() {
+        let error = reply(502, "<html>\n<h1>Bad Gateway</h1>").into_text("A").unwrap_err();
+
+        assert_eq!(error.class(), ErrorClass::Transient);
+        assert_eq!(
+            error.to_string(),
+            "A: HTTP 502 with a body that is not an API reply: <html> <h1>Bad Gateway</h1>"
+        );
+    }
+
+    #[test]
+    fn a_cut_reply_is_an_error_and_a_null_is_not() {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default)]
+        struct Named {
+            name: String,
+        }
+
+        let cut = reply(200, r#"{"name":"a"#).into_json::<Named>("A");
+        let null = reply(200, r#"{"name":null,"list":[null]}"#).into_json::<Named>("A");
+
+        assert_eq!(cut.unwrap_err().class(), ErrorClass::Transient);
+        assert_eq!(null.unwrap().name, "");
+    }
 }
