@@ -67,6 +67,11 @@ fn make_plain(schema: &mut Value) {
     };
     keywords.remove("nullable");
     keywords.remove("title");
+    for bound in ["minimum", "maximum"] {
+        if let Some(whole) = keywords.get(bound).and_then(whole_number) {
+            keywords.insert(bound.to_owned(), whole.into());
+        }
+    }
     let is_number = keywords
         .get("type")
         .is_some_and(|kind| kind == "integer" || kind == "number");
@@ -89,4 +94,12 @@ fn make_plain(schema: &mut Value) {
             make_plain(inner);
         }
     }
+}
+
+/// Bounds of integers are written without a fraction.
+fn whole_number(bound: &Value) -> Option<i64> {
+    let number = bound.as_f64()?;
+    let text = format!("{number:.0}");
+    let whole: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(whole)
 }

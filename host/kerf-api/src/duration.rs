@@ -4,10 +4,10 @@
 //! [`NillableDuration::parse`] does, with the text in its error.
 
 use crate::schema;
+use jiff::SignedDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::time::Duration;
 
 /// The word for "no limit".
 pub const NEVER: &str = "Never";
@@ -39,7 +39,7 @@ impl NillableDuration {
     ///
     /// # Errors
     /// When the text is neither `Never` nor a duration.
-    pub fn parse(&self) -> Result<Option<Duration>, DurationError> {
+    pub fn parse(&self) -> Result<Option<SignedDuration>, DurationError> {
         if self.0 == NEVER {
             return Ok(None);
         }
@@ -85,7 +85,7 @@ const NANOSECONDS_MAX: u128 = i64::MAX as u128;
 ///
 /// # Errors
 /// When the text has another form or is negative.
-pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+pub fn parse_duration(text: &str) -> Result<SignedDuration, DurationError> {
     let malformed = || DurationError::Malformed {
         text: text.to_owned(),
     };
@@ -95,7 +95,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
-        return Ok(Duration::ZERO);
+        return Ok(SignedDuration::ZERO);
     }
     if rest.is_empty() {
         return Err(malformed());
@@ -119,8 +119,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         }
         rest = after;
     }
-    u64::try_from(total)
-        .map(Duration::from_nanos)
+    i64::try_from(total)
+        .map(SignedDuration::from_nanos)
         .map_err(|_| too_long())
 }
 

@@ -14,6 +14,7 @@ pub mod condition;
 pub mod crds;
 pub mod duration;
 pub mod ecsnodeclass;
+pub mod memory;
 pub mod names;
 pub mod nodeclaim;
 pub mod nodeoverlay;

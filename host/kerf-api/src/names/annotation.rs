@@ -1,17 +1,20 @@
 //! Annotations on NodePools, NodeClaims, Nodes and Pods.
 
 use super::names;
+use kerf_core::labels;
 
 /// What the annotations about a launch begin with; they stay on the NodeClaim.
 pub const LAUNCH_PREFIX: &str = "karpenter.alibabacloud.com/launch-";
 
 names! {
     /// On a Pod or Node: `true` keeps it from voluntary disruption; a Pod may also give a duration such as `30m`.
-    DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
+    DO_NOT_DISRUPT = labels::DO_NOT_DISRUPT;
     /// The older name of do-not-disrupt, still honoured on Pods.
-    DO_NOT_EVICT = "karpenter.sh/do-not-evict";
+    DO_NOT_EVICT = labels::DO_NOT_EVICT;
     /// The cluster autoscaler's name: `false` on a Pod is honoured as do-not-disrupt.
-    SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+    SAFE_TO_EVICT = labels::SAFE_TO_EVICT;
+    /// On a Pod, Kubernetes' own: how costly its deletion is.
+    POD_DELETION_COST = labels::POD_DELETION_COST;
     /// Hash of the NodePool's template, on the NodePool and on each NodeClaim made from it.
     NODEPOOL_HASH = "karpenter.sh/nodepool-hash";
     /// Version of the algorithm behind nodepool-hash; drift is judged between equal versions only.
@@ -19,7 +22,7 @@ names! {
     /// When the node must be gone at the latest (RFC 3339), from terminationGracePeriod.
     TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp";
     /// `true` when minValues were not met and the policy allowed it.
-    MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed";
+    MIN_VALUES_RELAXED = labels::MIN_VALUES_RELAXED;
     /// DRA drivers that the NodeClaim's pods ask for, sorted and joined by commas.
     REQUESTED_DRA_DRIVERS = "karpenter.sh/requested-dra-drivers";
     /// A NodeOverlay changed the price that the NodeClaim was chosen by.
@@ -27,7 +30,7 @@ names! {
     /// A NodeOverlay added capacity that the NodeClaim was chosen for.
     CAPACITY_OVERLAY_APPLIED = "karpenter.sh/capacity-overlay-applied";
     /// `true` on the virtual pods of a CapacityBuffer.
-    CAPACITY_BUFFER_FAKE_POD = "karpenter.sh/capacity-buffer-fake-pod";
+    CAPACITY_BUFFER_FAKE_POD = labels::CAPACITY_BUFFER_FAKE_POD;
     /// Name of the CapacityBuffer that a virtual pod stands for.
     CAPACITY_BUFFER_NAME = "karpenter.sh/capacity-buffer-name";
     /// Namespace of the CapacityBuffer that a virtual pod stands for.

@@ -13,6 +13,8 @@ names! {
     NODEPOOL_VALIDATION_FAILED = "NodePoolValidationFailed";
     /// NodePool: no node class of that group, kind and name exists.
     NODE_CLASS_NOT_FOUND = "NodeClassNotFound";
+    /// NodePool: the node class is being deleted.
+    NODE_CLASS_TERMINATING = "NodeClassTerminating";
     /// NodePool, NodeClaim: the node class exists but is not ready.
     NODE_CLASS_NOT_READY = "NodeClassNotReady";
     /// NodeClaim: the cloud has none of the offerings that would do.

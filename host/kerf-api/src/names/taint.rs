@@ -1,12 +1,13 @@
 //! Taint keys that we set or wait for. Effects are in the text, since key and effect together are the identity.
 
 use super::names;
+use kerf_core::labels;
 
 names! {
     /// NoSchedule: the node was chosen for disruption and takes no new pods.
-    DISRUPTED = "karpenter.sh/disrupted";
+    DISRUPTED = labels::DISRUPTED_TAINT;
     /// NoExecute: the node joined but does not carry its NodeClaim's labels and taints yet.
-    UNREGISTERED = "karpenter.sh/unregistered";
+    UNREGISTERED = labels::UNREGISTERED_TAINT;
     /// Set by Kubernetes while the node is not ready.
     NOT_READY = "node.kubernetes.io/not-ready";
     /// Set by Kubernetes while the node does not answer.
