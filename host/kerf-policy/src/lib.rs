@@ -11,12 +11,14 @@ mod digest;
 mod engine;
 mod error;
 mod hook;
+mod input;
 mod inspect;
 pub mod limits;
 mod link;
 mod memo;
 mod policy;
 mod registry;
+mod seam;
 mod selection;
 mod smoke;
 mod spec;
@@ -32,6 +34,7 @@ pub use inspect::{Interfaces, interfaces};
 pub use limits::CallLimits;
 pub use policy::{ConfigError, Metadata, Policy};
 pub use registry::{Loaded, Registry};
+pub use seam::{Consultation, Occasion, ROUNDS_MAX, consult};
 pub use selection::{
     Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection,
     SelectionInput, Vocabulary,

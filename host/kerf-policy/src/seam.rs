@@ -1,0 +1,137 @@
+//! Where decisions meet policies. Core calls no policy, so the caller plans, consults, and plans again:
+//!
+//! ```text
+//! loop (at most ROUNDS_MAX) {
+//!     plan = schedule(snapshot, &preferences, …);
+//!     if !consult(…, &plan, &mut preferences).is_changed { break }
+//! }
+//! ```
+//!
+//! Preferences only grow: the first score of an offering stays, and bars are never lifted. So the loop ends, and what
+//! one claim made a policy say holds for the later ones of the pool.
+
+use crate::chain::{Chain, ChainError, Now, PolicyRun, Verdict};
+use crate::input::PoolView;
+use crate::registry::Registry;
+use kerf_core::ids::NodePoolName;
+use kerf_core::plan::{Plan, PlannedClaim, PlannedOffering};
+use kerf_core::preferences::{Bar, OfferingKey, PoolPreferences, Preferences};
+use kerf_core::snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often to plan for the same pods; then what is left unplaced says which policy barred it.
+pub const ROUNDS_MAX: usize = 8;
+
+/// What a consultation is about, apart from the plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion<'a> {
+    pub region: &'a str,
+    /// provision, consolidate, drift, simulate or test.
+    pub reason: &'a str,
+    pub now: Now,
+}
+
+/// What came of asking the policies about every claim of a plan.
+#[derive(Debug, Default)]
+pub struct Consultation {
+    /// The preferences grew, so the plan should be made again.
+    pub is_changed: bool,
+    /// Claims, by index into the plan, that may not be made, and the policy's failure.
+    pub blocked: Vec<(usize, ChainError)>,
+    /// What each policy did, by index of the claim.
+    pub runs: Vec<(usize, PolicyRun)>,
+}
+
+/// Asks the policies of each claim's NodeClass and adds what they say to `preferences`. Blocks for as long as they take:
+/// call it where a thread may block.
+pub fn consult(
+    registry: &Registry,
+    snapshot: &Snapshot,
+    plan: &Plan,
+    preferences: &mut Preferences,
+    occasion: Occasion<'_>,
+) -> Consultation {
+    let mut consultation = Consultation::default();
+    // One chain per NodeClass for the whole consultation, even when a swap happens meanwhile.
+    let mut chains: BTreeMap<&str, Arc<Chain>> = BTreeMap::new();
+    let mut views: BTreeMap<&NodePoolName, PoolView<'_>> = BTreeMap::new();
+    for (index, claim) in plan.new_claims.iter().enumerate() {
+        let class = claim.node_class.name.as_str();
+        let chain = chains.entry(class).or_insert_with(|| registry.chain(class));
+        let Some(pool) = snapshot.pools.iter().find(|pool| pool.name == claim.pool) else {
+            continue;
+        };
+        if !chain.has_selection_for(pool.name.as_str()) {
+            continue;
+        }
+        let view = views
+            .entry(&pool.name)
+            .or_insert_with(|| PoolView::new(snapshot, pool));
+        let (question, groups) = view.question(claim, occasion.region, occasion.reason);
+        match chain.select(&question, occasion.now) {
+            Err(error) => consultation.blocked.push((index, error)),
+            Ok(verdict) => {
+                let preferences = preferences.pool_mut(&claim.pool);
+                consultation.is_changed |= record(&verdict, claim, &groups, preferences);
+                consultation
+                    .runs
+                    .extend(verdict.runs.into_iter().map(|run| (index, run)));
+            }
+        }
+    }
+    consultation
+}
+
+/// Turns a verdict into bars and scores; whether anything was new.
+fn record(
+    verdict: &Verdict,
+    claim: &PlannedClaim,
+    groups: &[Vec<usize>],
+    preferences: &mut PoolPreferences,
+) -> bool {
+    let offering = |candidate: usize, i: usize| &claim.offerings[groups[candidate][i]];
+    let mut is_new = false;
+    for (policy, exclusion) in &verdict.exclusions {
+        let one = exclusion.offering.map(|i| offering(exclusion.candidate, i));
+        let bar = Bar {
+            instance_type: offering(exclusion.candidate, 0).instance_type.clone(),
+            zone: one.map(|it| it.zone.clone()),
+            capacity_type: one.map(|it| it.capacity_type),
+            policy: policy.clone(),
+            reason: exclusion.reason.clone(),
+        };
+        is_new |= add_bar(preferences, bar);
+    }
+    for (candidate, score) in verdict.scores.iter().enumerate() {
+        let Some(score) = score else { continue };
+        for i in &groups[candidate] {
+            is_new |= add_score(preferences, &claim.offerings[*i], *score);
+        }
+    }
+    is_new
+}
+
+fn add_bar(preferences: &mut PoolPreferences, bar: Bar) -> bool {
+    let is_known = preferences.bars.iter().any(|known| {
+        (&known.instance_type, &known.zone, known.capacity_type)
+            == (&bar.instance_type, &bar.zone, bar.capacity_type)
+    });
+    if !is_known {
+        preferences.bars.push(bar);
+    }
+    !is_known
+}
+
+fn add_score(preferences: &mut PoolPreferences, offering: &PlannedOffering, score: i64) -> bool {
+    let key = OfferingKey {
+        instance_type: offering.instance_type.clone(),
+        zone: offering.zone.clone(),
+        capacity_type: offering.capacity_type,
+    };
+    let is_known = preferences.scores.contains_key(&key);
+    if !is_known {
+        preferences.scores.insert(key, score);
+    }
+    !is_known
+}
