@@ -23,7 +23,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
         if folder.parent().is_some_and(|parent| !parent.exists()) {
             continue;
         }
-        if check { compare(&folder, &files)? } else { write(&folder, &files)? }
+        if check {
+            compare(&folder, &files)?;
+        } else {
+            write(&folder, &files)?;
+        }
     }
     Ok(())
 }
@@ -62,20 +66,32 @@ fn compare(folder: &Path, files: &[(String, String)]) -> Result<()> {
     if stale.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = stale.iter().map(|path| path.display().to_string()).collect();
-    bail!("not what the types say: {}\nhint: run `cargo xtask crds` and commit the result", names.join(", "));
+    let names: Vec<String> = stale
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    bail!(
+        "not what the types say: {}\nhint: run `cargo xtask crds` and commit the result",
+        names.join(", ")
+    );
 }
 
 /// YAML files of the folder that no type stands for.
 fn strangers(folder: &Path, files: &[(String, String)]) -> Result<Vec<PathBuf>> {
     let known: BTreeSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let mut strangers = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(strangers) };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(strangers);
+    };
     for entry in entries {
         let path = entry?.path();
-        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml");
-        let is_known =
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| known.contains(name));
+        let is_yaml = path
+            .extension()
+            .is_some_and(|extension| extension == "yaml");
+        let is_known = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| known.contains(name));
         if is_yaml && !is_known {
             strangers.push(path);
         }

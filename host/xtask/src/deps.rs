@@ -60,7 +60,7 @@ const RULES: &[Rule] = &[
             "kerf-policy",
             "kerf-cloud",
         ],
-        never: &["axum", "ecs-sim", "control-plane"],
+        never: &["ecs-sim", "control-plane"],
     },
     Rule {
         krate: "kerf",
@@ -72,7 +72,7 @@ const RULES: &[Rule] = &[
             "kerf-cloud",
             "kerf-controllers",
         ],
-        never: &["axum", "ecs-sim", "control-plane"],
+        never: &["ecs-sim", "control-plane"],
     },
     // The simulator shares no code with the client, so that an encoding error cannot cancel itself out.
     Rule {
@@ -92,8 +92,9 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Every package costs build time, review and trust; a new one says in its commit what it replaces.
-const PACKAGES_MAX: usize = 400;
+/// Every package costs build time, review and trust; a new one says in its commit what it replaces. About 400 is what
+/// kube, wasmtime and an HTTP client come to; the rest is room for what other systems than Linux would build.
+const PACKAGES_MAX: usize = 410;
 
 pub(crate) fn run() -> Result<()> {
     let mut problems = Vec::new();

@@ -9,11 +9,15 @@
 )]
 
 mod crds;
+mod demo;
 mod deps;
 mod process;
+mod reference;
 mod suites;
 mod tidy;
 mod workspace;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -41,15 +45,36 @@ enum Command {
     },
     /// Check who depends on whom, and how many packages that makes.
     Deps,
+    /// Write docs/reference/ from the tables of names.
+    Reference {
+        /// Only check that they are up to date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Start a local cluster with kerf in it and watch pods become nodes.
+    Run(demo::Args),
     /// Run every check, then every test suite against its time budget.
     Test(suites::Args),
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The chain on one line; a backtrace helps nobody who ran `make test`.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     match Args::parse().command {
         Command::Tidy => tidy::run(),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
+        Command::Reference { check } => reference::run(check),
+        Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),
     }
 }

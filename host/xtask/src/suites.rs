@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{deps, process, tidy, workspace};
+use crate::{crds, deps, process, reference, tidy, workspace};
 use budget::Budgets;
 use outcome::Outcome;
 
@@ -65,6 +65,9 @@ fn checks() -> Result<()> {
     })?;
     step("tidy", tidy::run)?;
     step("dependencies", deps::run)?;
+    step("generated files", || {
+        crds::run(true).and_then(|()| reference::run(true))
+    })?;
     step("clippy", || {
         let mut clippy = process::cargo();
         clippy.args([

@@ -55,8 +55,8 @@ fn is_root(path: &Path, tree: &Tree) -> bool {
         || (is_main && named(folder, "src") && is_package(above))
         || (named(folder, "bin") && named(above, "src"))
         || (in_targets(folder) && is_package(above))
-        // This repository's one test crate is the package `tests`, with its binary in `it/main.rs`.
-        || (name == "main.rs" && is_package(above))
+        // A test binary in a folder of its own; this repository's test crate is itself the package `tests`.
+        || (name == "main.rs" && (is_package(above) || (in_targets(above) && above.parent().is_some_and(is_package))))
 }
 
 /// The files that the `mod` and `#[path]` lines of one file lead to; those that do not exist do no harm.
@@ -151,6 +151,8 @@ mod tests {
             ("tests/it/wire.rs", ""),
             ("tests/it/dead.rs", ""),
             ("tests/build.rs", ""),
+            ("host/x/Cargo.toml", ""),
+            ("host/x/tests/it/main.rs", ""),
         ]);
 
         assert_eq!(found, ["tests/it/dead.rs"]);

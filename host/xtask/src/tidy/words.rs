@@ -4,6 +4,9 @@ use std::path::Path;
 
 use super::{Finding, Tree};
 
+/// The body of a loop that polls.
+const DEADLINE_WITHIN_LINES: usize = 8;
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in &tree.files {
@@ -55,27 +58,32 @@ fn inline_tests_at(text: &str) -> Option<usize> {
     Some(start + 1)
 }
 
-/// Waiting for a time instead of for a condition makes a test slow on a good day and wrong on a bad one.
+/// Waiting for a time instead of for a condition makes a test slow on a good day and wrong on a bad one. The pause
+/// between two looks at a condition is fine where the lines before it watch a deadline.
 fn sleeps(path: &Path, text: &str) -> Vec<Finding> {
     let whole =
         path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
     let first = if whole {
-        1
+        0
     } else {
-        inline_tests_at(text).unwrap_or(usize::MAX)
+        inline_tests_at(text).map_or(usize::MAX, |line| line - 1)
     };
     let words = [["thread", "::sleep"].concat(), ["time", "::sleep"].concat()];
-    let lines = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line));
-    lines
-        .filter(|(line, text)| {
-            *line >= first && words.iter().any(|word| text.contains(word.as_str()))
-        })
-        .map(|(line, _)| Finding {
+    let lines: Vec<&str> = text.lines().collect();
+    let sleeps = |line: &str| words.iter().any(|word| line.contains(word.as_str()));
+    let watches = |line: &&str| {
+        ["deadline", "elapsed()"]
+            .iter()
+            .any(|word| line.to_lowercase().contains(word))
+    };
+    let found = (first..lines.len()).filter(|index| {
+        let before = &lines[index.saturating_sub(DEADLINE_WITHIN_LINES)..*index];
+        sleeps(lines[*index]) && !before.iter().any(watches)
+    });
+    found
+        .map(|index| Finding {
             path: path.to_owned(),
-            line,
+            line: index + 1,
             rule: "sleep",
             text: "wait for the condition, with a deadline".to_owned(),
         })
@@ -97,7 +105,8 @@ fn is_bare_todo(line: &str) -> bool {
         line.match_indices(mark.as_str()).any(|(at, _)| {
             let before = line[..at].chars().next_back();
             let after = &line[at + mark.len()..];
-            !before.is_some_and(|c| c.is_alphanumeric() || c == '_') && !after.starts_with("(#")
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            !before.is_some_and(is_word) && !after.starts_with(is_word) && !after.starts_with("(#")
         })
     })
 }
@@ -173,5 +182,13 @@ mod tests {
         assert_eq!(rules("host/x/src/a.rs", &product), [""; 0]);
         assert_eq!(rules("host/x/src/a.rs", &inline), ["sleep"]);
         assert_eq!(rules("tests/it/a.rs", &product), ["sleep"]);
+    }
+
+    #[test]
+    fn a_pause_between_looks_with_a_deadline_is_fine() {
+        let pause = ["std::thread", "::sleep(d);"].concat();
+        let poll = format!("loop {{\n    assert!(Instant::now() < deadline);\n    {pause}\n}}\n");
+
+        assert_eq!(rules("tests/it/a.rs", &poll), [""; 0]);
     }
 }

@@ -1,0 +1,83 @@
+//! The few calls to the API server that the demo needs, as plain HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use control_plane::ControlPlane;
+use serde_json::Value;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// A local API server answers in milliseconds; one that is being compiled against answers in seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Who owns the fields that the demo applies.
+const FIELD_MANAGER: &str = "quick-start";
+
+#[derive(Debug)]
+pub(super) struct ApiServer {
+    agent: Agent,
+    url: String,
+    authorization: String,
+}
+
+impl ApiServer {
+    pub(super) fn new(control_plane: &ControlPlane) -> Result<Self> {
+        let authority = Certificate::from_pem(control_plane.ca_pem().as_bytes())
+            .context("cannot read the cluster's certificate")?;
+        let tls = TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(vec![authority])));
+        let agent = Agent::config_builder()
+            .tls_config(tls.build())
+            .timeout_global(Some(ANSWER_MAX))
+            .http_status_as_error(false)
+            .proxy(None)
+            .build()
+            .into();
+        let authorization = format!("Bearer {}", control_plane.token());
+        Ok(Self {
+            agent,
+            url: control_plane.server_url(),
+            authorization,
+        })
+    }
+
+    /// The items of a list.
+    pub(super) fn list(&self, path: &str) -> Result<Vec<Value>> {
+        let request = self
+            .agent
+            .get(format!("{}{path}", self.url))
+            .header("Authorization", &self.authorization);
+        let list = answer(request.call(), path)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Server-side apply.
+    pub(super) fn apply(&self, path: &str, object: &Value) -> Result<()> {
+        let url = format!("{}{path}?fieldManager={FIELD_MANAGER}&force=true", self.url);
+        let request = self
+            .agent
+            .patch(url)
+            .header("Authorization", &self.authorization);
+        // JSON is YAML, and the API server takes only this name for an apply.
+        let request = request.content_type("application/apply-patch+yaml");
+        answer(request.send(object.to_string()), path).map(drop)
+    }
+}
+
+/// The body of a good answer; of a bad one the reason that the server gave.
+pub(super) fn answer(
+    result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    path: &str,
+) -> Result<Value> {
+    let mut response = result.with_context(|| format!("no answer to {path}"))?;
+    let status = response.status();
+    let body: Value = response
+        .body_mut()
+        .read_json()
+        .with_context(|| format!("no JSON from {path} ({status})"))?;
+    if !status.is_success() {
+        let reason = body["message"].as_str().unwrap_or("no reason given");
+        bail!("{path}: {status}: {reason}");
+    }
+    Ok(body)
+}
