@@ -7,12 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::binary::SearchPath;
+use crate::client::Client;
 use crate::command::Setup;
 use crate::credentials::Credentials;
 use crate::folder::Folder;
 use crate::port::Ports;
 use crate::process::{Launcher, Process};
-use crate::readiness::{self, Readiness};
+use crate::readiness;
 use crate::{Component, Error, Options, log};
 
 /// Between two questions whether a server is ready: well under what the fastest of them takes (etcd, 0.2 s).
@@ -24,7 +25,7 @@ pub struct ControlPlane {
     // Dropped first: the servers end while the launcher's thread and their folder are still there.
     processes: Mutex<BTreeMap<Component, Process>>,
     launcher: Launcher,
-    readiness: Readiness,
+    client: Client,
     credentials: Credentials,
     ports: Ports,
     options: Options,
@@ -47,7 +48,7 @@ impl ControlPlane {
         let control_plane = Self {
             processes: Mutex::default(),
             launcher: Launcher::start().map_err(Error::StartThread)?,
-            readiness: Readiness::new(ports, &credentials)?,
+            client: Client::new(&credentials)?,
             credentials,
             ports,
             options,
@@ -113,12 +114,14 @@ impl ControlPlane {
     }
 
     /// Kills a server if it runs, starts it again on the same port with the same state, and waits until it is ready.
-    /// A restarted kwok looks after its old nodes again only when their leases have run out (`Options::node_lease`).
     pub fn restart(&self, component: Component) -> Result<(), Error> {
         if !self.options.runs(component) {
             return Err(Error::NotPartOfIt(component));
         }
         self.kill(component)?;
+        if component == Component::Kwok {
+            self.release_nodes()?;
+        }
         self.launch(component)?;
         self.await_ready(component)
     }
@@ -129,6 +132,15 @@ impl ControlPlane {
             .into_iter()
             .rev()
             .try_for_each(|component| self.kill(component))
+    }
+
+    /// A kubelet that comes back takes its lease up again at once. A new kwok takes another's only when it has run out,
+    /// or is gone.
+    fn release_nodes(&self) -> Result<(), Error> {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        self.client
+            .delete(&format!("{}{leases}", self.server_url()))
+            .map_err(|source| Error::ReleaseNodes(Box::new(source)))
     }
 
     fn launch(&self, component: Component) -> Result<(), Error> {
@@ -151,9 +163,11 @@ impl ControlPlane {
 
     fn await_ready(&self, component: Component) -> Result<(), Error> {
         let deadline = Instant::now() + self.options.ready_timeout;
-        let mut probes = self.readiness.probes(component).into_iter().peekable();
+        let mut probes = readiness::probes(component, self.ports)
+            .into_iter()
+            .peekable();
         while let Some(probe) = probes.peek() {
-            match self.readiness.ask(probe) {
+            match self.client.check(probe) {
                 Ok(()) => drop(probes.next()),
                 Err(last_answer) => {
                     self.check_alive(component)?;

@@ -50,6 +50,8 @@ pub enum Error {
         component: Component,
         source: io::Error,
     },
+    #[error("cannot delete the leases that the last kwok held")]
+    ReleaseNodes(#[source] Box<ureq::Error>),
     #[error("{0} is not part of this control plane")]
     NotPartOfIt(Component),
 }

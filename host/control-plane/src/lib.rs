@@ -11,6 +11,7 @@
 //! Start reading at `control_plane.rs`; the flags of each server, and why, are in `command.rs`.
 
 mod binary;
+mod client;
 mod command;
 mod component;
 mod control_plane;

@@ -9,7 +9,7 @@ use crate::Component;
 /// Ready in two to five seconds on an idle machine; the rest is for two loaded cores on which other tests compile.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What the kubelet asks for. Shorter leases make `restart(Kwok)` take effect sooner and cost more writes.
+/// What the kubelet asks for.
 const NODE_LEASE: Duration = Duration::from_secs(40);
 
 /// How to start a control plane. `Options::default()` is what a test wants.
@@ -22,7 +22,7 @@ pub struct Options {
     pub users: Vec<User>,
     /// Write every request that changes something to `audit.log` in the logs folder, one JSON object per line.
     pub audit_log: bool,
-    /// How long a node's lease is valid. kwok renews it after a quarter of that; a restarted kwok takes over when it has run out.
+    /// How long a node's lease is valid. kwok renews it after a quarter of that.
     pub node_lease: Duration,
     /// More flags for a server; they win over ours.
     pub extra_args: BTreeMap<Component, Vec<String>>,

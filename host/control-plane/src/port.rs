@@ -7,11 +7,20 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
 
 /// Above the ports of well-known servers and below 32768, where Linux starts to give out ports by itself.
 const RANGE: Range<u16> = 20_000..32_768;
+
+/// How far into the range the search has come. Each process begins somewhere else, and never hands a port out twice before
+/// it has been through all of them: a server takes its port seconds after it was chosen.
+static NEXT: LazyLock<AtomicU32> = LazyLock::new(|| {
+    let random = RandomState::new().hash_one(0) % u64::from(RANGE.end);
+    AtomicU32::new(u32::try_from(random).unwrap_or_default())
+});
 
 /// The ports of one control plane.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +34,11 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Finds ports that nobody listens on. Control planes that start at the same time begin at different places.
+    /// Finds ports that nobody listens on.
     pub(crate) fn choose() -> Result<Self, Error> {
-        let span = u64::from(RANGE.end - RANGE.start);
-        let start = RandomState::new().hash_one(std::process::id()) % span;
-        let mut free = (0..span)
-            .filter_map(|step| u16::try_from((start + step) % span).ok())
+        let mut free = RANGE
+            .map(|_| NEXT.fetch_add(1, Ordering::Relaxed) % u32::from(RANGE.end - RANGE.start))
+            .filter_map(|offset| u16::try_from(offset).ok())
             .map(|offset| RANGE.start + offset)
             .filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
         let mut next = || free.next().ok_or(Error::FindPort);
@@ -42,5 +50,41 @@ impl Ports {
             controller_manager: next()?,
             kwok: next()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_control_planes_never_get_the_same_port() {
+        let all = |ports: Ports| {
+            let Ports {
+                etcd,
+                etcd_peer,
+                api_server,
+                scheduler,
+                controller_manager,
+                kwok,
+            } = ports;
+            [
+                etcd,
+                etcd_peer,
+                api_server,
+                scheduler,
+                controller_manager,
+                kwok,
+            ]
+        };
+
+        let first = all(Ports::choose().unwrap());
+        let second = all(Ports::choose().unwrap());
+
+        assert!(
+            first
+                .iter()
+                .all(|port| RANGE.contains(port) && !second.contains(port))
+        );
     }
 }
