@@ -5,7 +5,8 @@
 ONESHOT ?=
 BENCH ?= scheduling
 
-XTASK = cargo xtask
+# Not `cargo xtask`: that would build half of the dependencies a second time, with the features that xtask alone needs.
+XTASK = cargo build --locked --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-long bench control-plane tools dist

@@ -36,6 +36,20 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Builds everything that runs and everything that tests, and returns cargo's messages. One command for `make run` and
+/// `make test`: with other targets the dependencies would get other features, and wasmtime would be built twice.
+pub(crate) fn build_all() -> Result<String> {
+    let mut build = cargo();
+    build.args([
+        "build",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--message-format=json-render-diagnostics",
+    ]);
+    output(&mut build)
+}
+
 fn show(command: &Command) -> String {
     let mut shown = command.get_program().to_string_lossy().into_owned();
     for arg in command.get_args() {

@@ -32,9 +32,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let budgets = Budgets::read()?;
     if args.only.is_none() {
         checks()?;
-        prepare()?;
+        step("control plane", || {
+            process::run(&mut Command::new(
+                workspace::root().join("tests/tools/build.sh"),
+            ))
+        })?;
     }
-    let suites = step("build the tests", || discover::suites(args.long))?;
+    let suites = step("build", || discover::suites(args.long))?;
     let wanted = |name: &str| args.only.as_deref().is_none_or(|part| name.contains(part));
     let mut outcomes = Vec::new();
     for suite in suites.iter().filter(|suite| wanted(&suite.name)) {
@@ -81,24 +85,6 @@ fn checks() -> Result<()> {
             "warnings",
         ]);
         process::run(&mut clippy)
-    })
-}
-
-/// What the integration tests start: our own binaries and the servers of the control plane.
-fn prepare() -> Result<()> {
-    step("control plane", || {
-        process::run(&mut Command::new(
-            workspace::root().join("tests/tools/build.sh"),
-        ))
-    })?;
-    step("binaries", || {
-        process::run(process::cargo().args([
-            "build",
-            "--workspace",
-            "--bins",
-            "--locked",
-            "--quiet",
-        ]))
     })
 }
 

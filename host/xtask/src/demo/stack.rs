@@ -39,7 +39,7 @@ pub(super) fn build() -> Result<()> {
         workspace::root().join("tests/tools/build.sh"),
     ))?;
     println!("building kerf and ecs-sim");
-    process::run(process::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+    process::build_all().map(drop)
 }
 
 impl Stack {

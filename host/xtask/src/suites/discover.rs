@@ -32,7 +32,7 @@ pub(super) struct Binary {
 
 /// Builds what `cargo test` would run; unit tests come first, then integration tests.
 pub(super) fn suites(long: bool) -> Result<Vec<Suite>> {
-    let mut binaries = binaries(&build()?)?;
+    let mut binaries = binaries(&process::build_all()?)?;
     binaries.sort_by(|a, b| (a.is_integration, &a.name).cmp(&(b.is_integration, &b.name)));
     let mut suites = Vec::new();
     for binary in binaries {
@@ -45,12 +45,6 @@ pub(super) fn suites(long: bool) -> Result<Vec<Suite>> {
         ));
     }
     Ok(suites)
-}
-
-fn build() -> Result<String> {
-    let mut build = process::cargo();
-    build.args(["test", "--workspace", "--no-run", "--locked", "--quiet"]);
-    process::output(build.arg("--message-format=json-render-diagnostics"))
 }
 
 fn binaries(messages: &str) -> Result<Vec<Binary>> {
