@@ -3,10 +3,10 @@
 /// What an action answers instead of a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {code}: {message}")]
-pub struct ApiError {
-    pub status: u16,
-    pub code: String,
-    pub message: String,
+pub(crate) struct ApiError {
+    pub(crate) status: u16,
+    pub(crate) code: String,
+    pub(crate) message: String,
 }
 
 impl ApiError {

@@ -9,14 +9,14 @@ use crate::catalog::InstanceType;
 use crate::world::{Tags, Timing};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CapacityType {
+pub(crate) enum CapacityType {
     OnDemand,
     Spot,
 }
 
 impl CapacityType {
     /// As Karpenter spells it, which is also how stock rules do.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::OnDemand => "on-demand",
             Self::Spot => "spot",
@@ -26,29 +26,27 @@ impl CapacityType {
 
 /// As DescribeInstances spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     Pending,
     Starting,
     Running,
     Stopping,
-    Stopped,
 }
 
 impl Status {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
             Self::Starting => "Starting",
             Self::Running => "Running",
             Self::Stopping => "Stopping",
-            Self::Stopped => "Stopped",
         }
     }
 }
 
 /// How the user data is getting on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Boot {
+pub(crate) enum Boot {
     Waiting,
     Running,
     /// The user data ended; whether the node joined is another question.
@@ -58,7 +56,7 @@ pub enum Boot {
 }
 
 impl Boot {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
             Self::Running => "Running",
@@ -88,6 +86,7 @@ pub(crate) struct Spec {
     pub(crate) ram_role: String,
     pub(crate) http_tokens: String,
     pub(crate) system_disk_category: String,
+    pub(crate) system_disk_gib: u32,
     pub(crate) deletion_protection: bool,
     pub(crate) price_per_hour: f64,
 }
@@ -104,7 +103,6 @@ pub(crate) struct Instance {
     /// Set when the platform announced to take a spot machine back.
     pub(crate) recycling: bool,
     pub(crate) boot: Boot,
-    pub(crate) boot_log: String,
     pub(crate) node_name: Option<String>,
 }
 
@@ -131,6 +129,15 @@ impl Instance {
         has_passed(self.created_at, timing.visible_after_ms, now)
     }
 
+    /// The name that the machine has if none was asked for.
+    pub(crate) fn host_name(&self) -> String {
+        if self.spec.host_name.is_empty() {
+            format!("iZ{}Z", self.id.trim_start_matches("i-"))
+        } else {
+            self.spec.host_name.clone()
+        }
+    }
+
     pub(crate) fn describe(&self, region: &str, vpc_id: &str, status: Status) -> Value {
         let mut whole = self.describe_machine(region, status);
         if let (Some(whole), Value::Object(more)) =
@@ -146,7 +153,7 @@ impl Instance {
         json!({
             "InstanceId": self.id,
             "InstanceName": self.spec.name,
-            "HostName": self.spec.host_name,
+            "HostName": self.host_name(),
             "Description": "",
             "Status": status.as_str(),
             "RegionId": region,

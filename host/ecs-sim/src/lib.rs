@@ -7,6 +7,7 @@
 //! Start reading at [`EcsSim::start`]; a call's way is in `gateway`, the actions are in `api`, machines in `machine_room`.
 //! Tests steer it through [`EcsSim`] or, from another process, over HTTP under `/_sim/` (see `admin`).
 
+mod admin;
 mod api;
 mod app;
 mod calls;
@@ -17,22 +18,31 @@ mod error;
 mod faults;
 mod gateway;
 mod instance;
+mod join;
 mod keyring;
+mod kubelet;
 mod machine_room;
+mod node;
+mod nodes_http;
 mod params;
+mod quantity;
 mod reply;
 mod route;
 mod signature;
 mod sim;
 mod state;
 mod tokens;
+mod user_data;
+mod view;
 mod wire;
 mod world;
 
 pub use calls::Count;
 pub use catalog::{Catalog, CatalogError, InstanceType, Network};
 pub use faults::{Effect, Fault};
+pub use kubelet::KubeletError;
 pub use sim::{EcsSim, Options, StartError};
+pub use view::InstanceView;
 pub use world::{
     Cidr, Cluster, Image, SecurityGroup, StockRule, Tags, Timing, VSwitch, World, WorldError,
 };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Router;
 use tokio::net::TcpListener;
 
+use crate::admin;
 use crate::app::App;
 use crate::calls::Count;
 use crate::catalog::{Catalog, CatalogError};
@@ -15,8 +16,10 @@ use crate::connection::{CuttableListener, Peer};
 use crate::faults::Fault;
 use crate::gateway::gateway;
 use crate::keyring::AccessKey;
+use crate::kubelet::{Kubelet, KubeletError};
 use crate::machine_room::MachineRoom;
 use crate::state::State;
+use crate::view::InstanceView;
 use crate::world::World;
 
 /// How to start a simulator. `Options::default()` listens on a free loopback port and registers no nodes.
@@ -51,6 +54,10 @@ pub enum StartError {
         address: SocketAddr,
         source: std::io::Error,
     },
+    #[error("make a folder for the machines")]
+    MachineRoom(#[source] std::io::Error),
+    #[error("reach the cluster that nodes are to join")]
+    Cluster(#[from] KubeletError),
 }
 
 /// A running simulator; it ends, with all its machines, when this is dropped.
@@ -67,7 +74,7 @@ impl EcsSim {
             access_key_id,
             access_key_secret,
             world,
-            kubeconfig: _,
+            kubeconfig,
         } = options;
         let listen_error = |source| StartError::Listen {
             address: listen,
@@ -75,6 +82,12 @@ impl EcsSim {
         };
         let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
+        let kubelet = match &kubeconfig {
+            None => None,
+            Some(path) => Some(Kubelet::connect(path).await?),
+        };
+        let machine_room =
+            MachineRoom::new(world.boots_at_once, kubelet).map_err(StartError::MachineRoom)?;
         let mut state = State::new(world, Catalog::embedded()?);
         state.keyring.insert(
             &access_key_id,
@@ -83,7 +96,7 @@ impl EcsSim {
                 session: None,
             },
         );
-        let app = Arc::new(App::new(format!("http://{address}"), state, MachineRoom {}));
+        let app = Arc::new(App::new(format!("http://{address}"), state, machine_room));
         app.tasks.spawn(serve(Arc::clone(&app), listener));
         Ok(Self { app })
     }
@@ -127,6 +140,26 @@ impl EcsSim {
         change(&mut self.app.state().world);
     }
 
+    /// All instances that ever were, oldest first; those that are over have the status `Gone`.
+    pub fn instances(&self) -> Vec<InstanceView> {
+        self.app.views()
+    }
+
+    /// What an instance's user data printed so far.
+    pub fn boot_log(&self, instance_id: &str) -> Option<String> {
+        self.app.boot_log(instance_id)
+    }
+
+    /// A file on an instance, as its user data left it.
+    pub fn read_file(&self, instance_id: &str, path: &str) -> Option<Vec<u8>> {
+        self.app.read_file(instance_id, path)
+    }
+
+    /// Announces that a spot machine is taken back (`OperationLocks: Recycling`), and takes it back after a while.
+    pub fn interrupt(&self, instance_id: &str, after: Duration) -> bool {
+        self.app.interrupt(instance_id, after)
+    }
+
     /// What the account pays per hour for the instances that are not deleted.
     pub fn price_per_hour(&self) -> f64 {
         self.app.state().price_per_hour()
@@ -140,7 +173,7 @@ impl Drop for EcsSim {
 }
 
 async fn serve(app: Arc<App>, listener: TcpListener) {
-    let router = Router::new().fallback(gateway).with_state(app);
+    let router = admin::router().fallback(gateway).with_state(app);
     let service = router.into_make_service_with_connect_info::<Peer>();
     if let Err(error) = axum::serve(CuttableListener(listener), service).await {
         tracing::error!(%error, "serve");

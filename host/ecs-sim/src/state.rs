@@ -28,8 +28,15 @@ pub(crate) struct State {
     pub(crate) join_tokens: BTreeMap<String, JoinToken>,
     pub(crate) instances: BTreeMap<String, Instance>,
     pub(crate) effects: Vec<Effect>,
-    addresses: BTreeMap<String, BTreeSet<Ipv4Addr>>,
+    addresses: BTreeMap<String, Addresses>,
     sequence: u64,
+}
+
+/// The addresses of one vSwitch.
+#[derive(Debug, Default)]
+struct Addresses {
+    used: BTreeSet<Ipv4Addr>,
+    next: u32,
 }
 
 /// A bootstrap token that the CS API gave out.
@@ -72,7 +79,10 @@ impl State {
     }
 
     pub(crate) fn free_ips(&self, vswitch: &VSwitch) -> u32 {
-        let used = self.addresses.get(&vswitch.id).map_or(0, BTreeSet::len);
+        let used = self
+            .addresses
+            .get(&vswitch.id)
+            .map_or(0, |addresses| addresses.used.len());
         let total = vswitch
             .available_ips
             .unwrap_or(u32::MAX)
@@ -137,7 +147,6 @@ impl State {
             deleted_at: None,
             recycling: false,
             boot: Boot::Waiting,
-            boot_log: String::new(),
             node_name: None,
         };
         self.instances.insert(id.clone(), instance);
@@ -154,12 +163,15 @@ impl State {
         let cidr = vswitch
             .map(|vswitch| vswitch.cidr)
             .ok_or_else(|| vswitch_not_found(vswitch_id))?;
-        let used = self.addresses.entry(vswitch_id.to_owned()).or_default();
+        let addresses = self.addresses.entry(vswitch_id.to_owned()).or_default();
+        // Round and round: an address comes back late, so that a new node is not named like one that is just going.
         let free = (0..cidr.usable())
-            .map(|n| cidr.address(n))
-            .find(|address| !used.contains(address));
-        let address = free.ok_or_else(|| ip_not_enough(vswitch_id))?;
-        used.insert(address);
+            .map(|n| (addresses.next + n) % cidr.usable())
+            .find(|n| !addresses.used.contains(&cidr.address(*n)));
+        let n = free.ok_or_else(|| ip_not_enough(vswitch_id))?;
+        addresses.next = (n + 1) % cidr.usable();
+        let address = cidr.address(n);
+        addresses.used.insert(address);
         Ok(address)
     }
 
@@ -174,8 +186,8 @@ impl State {
         };
         instance.deleted_at = Some(now);
         let (spec, ip) = (instance.spec.clone(), instance.ip);
-        if let Some(used) = self.addresses.get_mut(&spec.vswitch_id) {
-            used.remove(&ip);
+        if let Some(addresses) = self.addresses.get_mut(&spec.vswitch_id) {
+            addresses.used.remove(&ip);
         }
         if let Some(at) = self.stock_rule(&spec.instance_type, &spec.zone, spec.capacity_type) {
             self.world.stock[at].count += 1;

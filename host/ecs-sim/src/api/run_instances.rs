@@ -16,6 +16,7 @@ use crate::world::{Image, Tags, VSwitch};
 
 const AMOUNT_MAX: i64 = 100;
 const TAGS_MAX: usize = 20;
+const SYSTEM_DISK_GIB_DEFAULT: u32 = 40;
 const TAG_LENGTH_MAX: usize = 128;
 /// Before base64.
 const USER_DATA_BYTES_MAX: usize = 32 * 1024;
@@ -112,6 +113,7 @@ fn spec(state: &State, params: &Params) -> Result<Spec, ApiError> {
     let security_group_ids = security_groups(state, params)?;
     check_key_pair_and_role(state, params)?;
     let spot = spot(state, params, instance_type, &vswitch.zone)?;
+    let (system_disk_category, system_disk_gib) = system_disk(params, instance_type, image)?;
     Ok(Spec {
         instance_type: instance_type.clone(),
         zone: vswitch.zone.clone(),
@@ -129,7 +131,8 @@ fn spec(state: &State, params: &Params) -> Result<Spec, ApiError> {
         key_pair: params.text("KeyPairName").unwrap_or_default().to_owned(),
         ram_role: params.text("RamRoleName").unwrap_or_default().to_owned(),
         http_tokens: params.text("HttpTokens").unwrap_or("optional").to_owned(),
-        system_disk_category: system_disk(params, instance_type, image)?,
+        system_disk_category,
+        system_disk_gib,
         deletion_protection: params.flag("DeletionProtection")?,
         price_per_hour: spot.price_per_hour,
     })
@@ -382,11 +385,12 @@ fn user_data(params: &Params) -> Result<Vec<u8>, ApiError> {
     Ok(decoded)
 }
 
+/// The category and the size in GiB.
 fn system_disk(
     params: &Params,
     instance_type: &InstanceType,
     image: &Image,
-) -> Result<String, ApiError> {
+) -> Result<(String, u32), ApiError> {
     let category = params.text("SystemDisk.Category").unwrap_or("cloud_essd");
     if !instance_type.disk_categories().contains(&category) {
         let message = format!(
@@ -399,16 +403,14 @@ fn system_disk(
             message,
         ));
     }
-    let size = params
-        .int("SystemDisk.Size")?
-        .unwrap_or_else(|| i64::from(image.size_gib).max(40));
-    if size < i64::from(image.size_gib) {
-        let message = "The specified SystemDisk.Size is smaller than the image.";
-        return Err(ApiError::new(
-            404,
-            "InvalidSystemDiskSize.LessThanImageSize",
-            message,
-        ));
-    }
-    Ok(category.to_owned())
+    let default_gib = i64::from(image.size_gib.max(SYSTEM_DISK_GIB_DEFAULT));
+    let size = params.int("SystemDisk.Size")?.unwrap_or(default_gib);
+    let size_gib = u32::try_from(size)
+        .ok()
+        .filter(|size| *size >= image.size_gib)
+        .ok_or_else(|| {
+            let message = "The specified SystemDisk.Size is smaller than the image.";
+            ApiError::new(404, "InvalidSystemDiskSize.LessThanImageSize", message)
+        })?;
+    Ok((category.to_owned(), size_gib))
 }
