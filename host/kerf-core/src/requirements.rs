@@ -56,6 +56,23 @@ impl Requirements {
         }
     }
 
+    /// Both sets together; none when they contradict each other, so that no node meets both.
+    pub fn together(&self, other: &Self) -> Option<Self> {
+        let mut both = self.clone();
+        both.add_all(other);
+        let is_contradiction = |requirement: &Requirement| {
+            let absent_in = |set: &Self| {
+                set.on(requirement.key())
+                    .is_some_and(Requirement::tolerates_absence)
+            };
+            let only_one_side =
+                self.on(requirement.key()).is_none() || other.on(requirement.key()).is_none();
+            requirement.is_empty() && !only_one_side && !(absent_in(self) && absent_in(other))
+        };
+        let is_possible = !both.iter().any(is_contradiction);
+        is_possible.then_some(both)
+    }
+
     /// Takes a key away.
     pub fn remove(&mut self, key: &str) -> Option<Requirement> {
         self.0.remove(key)

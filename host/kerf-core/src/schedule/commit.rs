@@ -1,0 +1,178 @@
+//! Putting a pod where it was decided to go, and counting it.
+
+use super::claims::Claim;
+use super::class::Class;
+use super::place::{NewClaim, Spot, distinct_values};
+use super::round::Round;
+use super::sets::SetId;
+use super::topology::{GroupId, GroupKey, GroupKind, Host};
+use super::view::View;
+use crate::labels;
+use crate::snapshot::MinValuesPolicy;
+
+impl Round<'_> {
+    /// Puts a pod on its spot.
+    pub(super) fn commit(&mut self, pod: usize, class: &Class, spot: &Spot) {
+        let host = match spot {
+            Spot::Node(node) => {
+                self.nodes.place(*node, class);
+                Host::Node(*node)
+            }
+            Spot::Claim { claim, set, place } => {
+                self.add_to_claim(*claim, *set, *place, pod, class);
+                Host::Claim(*claim)
+            }
+            Spot::New(new) => Host::Claim(self.open_claim(new, pod, class)),
+        };
+        for id in &class.counted {
+            if self.counts_on(*id, host) {
+                self.record(*id, host);
+            }
+        }
+        for id in &class.inverse {
+            self.record(*id, host);
+        }
+    }
+
+    fn open_claim(&mut self, new: &NewClaim, pod: usize, class: &Class) -> usize {
+        let view = self.view(new.pool, new.set);
+        let shape = &self.pools[new.pool].shapes[view.order[new.place].shape];
+        self.limits[new.pool].take_node(&shape.capacity);
+        if let Some(reservation) = shape.reservation {
+            self.reservations.left[reservation] -= 1;
+        }
+        let used = class.claim_request.clone();
+        let (free, headroom) = (
+            shape.room.difference(&used),
+            view.most_room.difference(&used),
+        );
+        let claim = Claim {
+            pool: new.pool,
+            set: new.set,
+            view,
+            place: new.place,
+            used,
+            pods: vec![pod],
+            ports: class.spec.host_ports.clone(),
+            min_values: new.min_values.clone(),
+            min_values_relaxed: new.min_values_relaxed,
+        };
+        let idx = self.claims.push(claim, free, headroom);
+        self.count_zone(new.pool, new.set);
+        idx
+    }
+
+    fn add_to_claim(&mut self, idx: usize, set: SetId, place: usize, pod: usize, class: &Class) {
+        let (pool, old_set, old_shape) = {
+            let claim = &self.claims.all[idx];
+            (claim.pool, claim.set, claim.shape())
+        };
+        let view = self.view(pool, set);
+        let shapes = &self.pools[pool].shapes;
+        let (old, new) = (&shapes[old_shape], &shapes[view.order[place].shape]);
+        self.limits[pool].change(&old.capacity, &new.capacity);
+        if old.reservation != new.reservation {
+            if let Some(returned) = old.reservation {
+                self.reservations.left[returned] += 1;
+            }
+            if let Some(taken) = new.reservation {
+                self.reservations.left[taken] -= 1;
+            }
+        }
+        let claim = &mut self.claims.all[idx];
+        claim.used.add(&class.claim_request);
+        claim.pods.push(pod);
+        claim.ports.extend(&class.spec.host_ports);
+        claim.place = place;
+        let (free, headroom) = (
+            new.room.difference(&claim.used),
+            view.most_room.difference(&claim.used),
+        );
+        claim.view = view;
+        self.claims.free.set(idx, free);
+        self.claims.headroom.set(idx, headroom);
+        if old_set != set {
+            self.claims.change_set(idx, set);
+            if self.settled_zone(old_set).is_none() {
+                self.count_zone(pool, set);
+            }
+        }
+    }
+
+    /// Counts a claim in its zone, once it has settled on one.
+    fn count_zone(&mut self, pool: usize, set: SetId) {
+        if let Some(zone) = self.settled_zone(set).map(std::sync::Arc::from) {
+            *self.zone_nodes[pool].entry(zone).or_default() += 1;
+        }
+    }
+
+    pub(super) fn settled_zone(&self, set: SetId) -> Option<&str> {
+        self.sets.at(set).on(labels::ZONE)?.single_value()
+    }
+
+    /// Whether the group counts pods on that host.
+    fn counts_on(&mut self, id: GroupId, host: Host) -> bool {
+        let group = &self.topology.groups[id];
+        if !matches!(group.identity.kind, GroupKind::Spread { .. })
+            || group.identity.filter.is_open()
+        {
+            return true;
+        }
+        match host {
+            Host::Node(idx) => group
+                .eligible_nodes
+                .as_ref()
+                .is_none_or(|nodes| nodes.contains(idx)),
+            Host::Claim(idx) => {
+                let (set, pool) = (self.claims.all[idx].set, self.claims.all[idx].pool);
+                let filter = group.identity.filter.clone();
+                let taints = self.pools[pool].taints;
+                let tolerated = filter
+                    .tolerations
+                    .is_none_or(|it| self.taints.tolerated(taints, it));
+                let meets = filter.terms.is_empty()
+                    || filter
+                        .terms
+                        .iter()
+                        .any(|term| self.sets.combine(set, *term).is_some());
+                tolerated && meets
+            }
+        }
+    }
+
+    fn record(&mut self, id: GroupId, host: Host) {
+        let domain = match (self.topology.groups[id].identity.key, host) {
+            (GroupKey::Hostname, _) => None,
+            (GroupKey::Label(key), Host::Node(idx)) => self.nodes.entries[idx].domain(key),
+            (GroupKey::Label(key), Host::Claim(idx)) => {
+                let mut domains = self.claims.all[idx].view.domains[key.idx()].iter();
+                domains.next().filter(|_| domains.next().is_none())
+            }
+        };
+        self.topology.groups[id].record(host, domain);
+    }
+
+    /// The `minValues` that a new claim must keep; none when they cannot be kept.
+    pub(super) fn min_values_of_new(
+        &self,
+        pool: usize,
+        view: &View,
+        class: &Class,
+    ) -> Option<(Vec<(String, u32)>, bool)> {
+        let entry = &self.pools[pool];
+        let mut kept = entry.min_values.clone();
+        let mut is_relaxed = false;
+        for (key, least) in &mut kept {
+            let there = distinct_values(entry, view, &class.claim_request, key, *least);
+            if there >= *least {
+                continue;
+            }
+            if self.snapshot.settings.min_values_policy == MinValuesPolicy::Strict {
+                return None;
+            }
+            *least = there;
+            is_relaxed = true;
+        }
+        Some((kept, is_relaxed))
+    }
+}

@@ -1,0 +1,143 @@
+//! What DaemonSets take from a node, exactly per instance type and per existing node.
+
+use super::vector::{ResourceIndex, Vector};
+use crate::instance_type::InstanceType;
+use crate::labels;
+use crate::node::Node;
+use crate::node_pool::NodePool;
+use crate::pod::{DaemonPod, HostPort, OwnerKind, PodPhase, PodSpec};
+use crate::requirement::Requirement;
+use crate::requirements::{Requirements, Undefined};
+use crate::resources::Resources;
+use crate::schedule::pool::type_meets;
+use crate::taint::{Taint, TaintEffect, Toleration, first_untolerated};
+
+/// The daemons that tolerate a pool, each with the requirement sets of which one must hold.
+#[derive(Debug)]
+pub(super) struct DaemonLoad {
+    daemons: Vec<PoolDaemon>,
+    nothing: Vector,
+}
+
+#[derive(Debug)]
+struct PoolDaemon {
+    terms: Vec<Requirements>,
+    requests: Vector,
+    ports: Vec<HostPort>,
+}
+
+/// What daemons take from one instance type.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    pub(super) requests: Vector,
+    pub(super) ports: Vec<HostPort>,
+}
+
+impl DaemonLoad {
+    pub(super) fn of_pool(
+        pool: &NodePool,
+        template: &Requirements,
+        daemons: &[DaemonPod],
+        resources: &ResourceIndex,
+    ) -> Self {
+        // DaemonSets may select on what every node gets once it is there.
+        let mut settled = template.clone();
+        settled.add(Requirement::in_values(labels::REGISTERED, ["true"]));
+        settled.add(Requirement::in_values(labels::INITIALIZED, ["true"]));
+        let on_pool = daemons
+            .iter()
+            .filter(|daemon| tolerates(&daemon.spec, &pool.template.taints));
+        let daemons = on_pool.filter_map(|daemon| {
+            let terms = strict_terms(&daemon.spec).into_iter();
+            let terms = terms
+                .filter(|term| settled.is_compatible(term, Undefined::WellKnownAllowed))
+                .collect::<Vec<_>>();
+            let requests = resources.vector(&with_one_pod(&daemon.spec.requests));
+            (!terms.is_empty()).then(|| PoolDaemon {
+                terms,
+                requests,
+                ports: daemon.spec.host_ports.clone(),
+            })
+        });
+        Self {
+            daemons: daemons.collect(),
+            nothing: resources.vector(&Resources::default()),
+        }
+    }
+
+    pub(super) fn on(&self, instance_type: &InstanceType) -> Load {
+        let mut load = Load {
+            requests: self.nothing.clone(),
+            ports: Vec::new(),
+        };
+        let meets = |term: &Requirements| {
+            term.iter()
+                .all(|requirement| type_meets(instance_type, requirement))
+        };
+        for daemon in self
+            .daemons
+            .iter()
+            .filter(|daemon| daemon.terms.iter().any(meets))
+        {
+            load.requests.add(&daemon.requests);
+            load.ports.extend(&daemon.ports);
+        }
+        load
+    }
+}
+
+/// What daemons will still take from an existing node: those that belong there less those that are there.
+pub(super) fn outstanding_on(
+    node: &Node,
+    labels: &Requirements,
+    daemons: &[DaemonPod],
+) -> Resources {
+    let taints: Vec<Taint> = node.effective_taints().cloned().collect();
+    let mut outstanding = Resources::default();
+    for daemon in daemons
+        .iter()
+        .filter(|daemon| tolerates(&daemon.spec, &taints))
+    {
+        if strict_terms(&daemon.spec)
+            .iter()
+            .any(|term| labels.is_compatible(term, Undefined::Denied))
+        {
+            outstanding.add(&with_one_pod(&daemon.spec.requests));
+        }
+    }
+    let there = node
+        .pods
+        .iter()
+        .filter(|pod| pod.spec.owner == OwnerKind::DaemonSet && pod.phase != PodPhase::Terminal);
+    for pod in there {
+        outstanding.subtract(&with_one_pod(&pod.spec.requests));
+    }
+    outstanding.clear_negatives();
+    outstanding
+}
+
+/// Requests with the pod itself counted.
+pub(super) fn with_one_pod(requests: &Resources) -> Resources {
+    requests
+        .clone()
+        .with(crate::resources::PODS, requests.pods().max(1))
+}
+
+/// `nodeSelector` with each of the required terms: one of the sets must hold.
+pub(super) fn strict_terms(spec: &PodSpec) -> Vec<Requirements> {
+    let selector = Requirements::from_labels(&spec.node_selector);
+    if spec.required_node_terms.is_empty() {
+        return vec![selector];
+    }
+    spec.required_node_terms
+        .iter()
+        .filter_map(|term| selector.together(term))
+        .collect()
+}
+
+/// A DaemonSet's pods come to a node whatever it would prefer.
+fn tolerates(spec: &PodSpec, taints: &[Taint]) -> bool {
+    let mut tolerations = spec.tolerations.clone();
+    tolerations.push(Toleration::every(TaintEffect::PreferNoSchedule));
+    first_untolerated(taints, &tolerations).is_none()
+}

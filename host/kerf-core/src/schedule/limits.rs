@@ -1,0 +1,110 @@
+//! What the pools' limits leave, reserved claim by claim inside the round.
+
+use std::sync::Arc;
+
+use super::pool::PoolEntry;
+use super::vector::{ResourceIndex, Vector};
+use crate::node_pool::NodePool;
+use crate::resources::{NODES, Resources};
+use crate::snapshot::Snapshot;
+
+/// What is left of one pool's limits.
+#[derive(Debug, Clone)]
+pub(super) struct Remaining {
+    /// Places of limited resources with what is left.
+    places: Vec<(usize, i64)>,
+    pub(super) nodes: Option<i64>,
+}
+
+impl Remaining {
+    pub(super) fn new(pool: &NodePool, snapshot: &Snapshot, resources: &ResourceIndex) -> Self {
+        let of_pool = || {
+            snapshot
+                .nodes
+                .iter()
+                .filter(|node| node.pool.as_ref() == Some(&pool.name) && node.is_active())
+        };
+        let mut used = Resources::default();
+        for node in of_pool() {
+            used.add(&node.capacity);
+        }
+        let left = |(place, name): (usize, &str)| {
+            Some((
+                place,
+                pool.limits.bound(name)?.saturating_sub(used.amount(name)),
+            ))
+        };
+        let count = i64::try_from(of_pool().count()).unwrap_or(i64::MAX);
+        Self {
+            places: resources.names().enumerate().filter_map(left).collect(),
+            nodes: pool
+                .limits
+                .bound(NODES)
+                .map(|bound| bound.saturating_sub(count)),
+        }
+    }
+
+    /// Whether a new node of that capacity is within the limits.
+    pub(super) fn allows_node(&self, capacity: &Vector) -> bool {
+        self.nodes.is_none_or(|nodes| nodes >= 1) && self.allows(capacity)
+    }
+
+    /// Whether that much more is within the limits.
+    pub(super) fn allows(&self, capacity: &Vector) -> bool {
+        self.places
+            .iter()
+            .all(|(place, left)| capacity.at(*place) <= *left)
+    }
+
+    /// Whether a node may change from one capacity to another.
+    pub(super) fn allows_change(&self, from: &Vector, to: &Vector) -> bool {
+        self.places
+            .iter()
+            .all(|(place, left)| to.at(*place) - from.at(*place) <= (*left).max(0))
+    }
+
+    pub(super) fn take_node(&mut self, capacity: &Vector) {
+        if let Some(nodes) = &mut self.nodes {
+            *nodes -= 1;
+        }
+        for (place, left) in &mut self.places {
+            *left -= capacity.at(*place);
+        }
+    }
+
+    pub(super) fn change(&mut self, from: &Vector, to: &Vector) {
+        for (place, left) in &mut self.places {
+            *left += from.at(*place) - to.at(*place);
+        }
+    }
+
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The first limit that a new node of that capacity would break: its place and what is left. `None` as a place
+    /// means the number of nodes.
+    pub(super) fn first_broken(&self, capacity: &Vector) -> Option<(Option<usize>, i64)> {
+        let nodes = self
+            .nodes
+            .filter(|nodes| *nodes < 1)
+            .map(|nodes| (None, nodes));
+        let place = self
+            .places
+            .iter()
+            .find(|(place, left)| capacity.at(*place) > *left);
+        nodes.or(place.map(|(place, left)| (Some(*place), *left)))
+    }
+}
+
+/// What is left of every pool's limits, in the order of the pools.
+pub(super) fn of_pools(
+    pools: &[PoolEntry],
+    snapshot: &Snapshot,
+    resources: &ResourceIndex,
+) -> Vec<Remaining> {
+    pools
+        .iter()
+        .map(|entry| Remaining::new(Arc::as_ref(&entry.pool), snapshot, resources))
+        .collect()
+}

@@ -1,0 +1,292 @@
+//! Existing nodes and claims on their way, with what is left on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bits::Bits;
+use super::class::Class;
+use super::daemon::{outstanding_on, with_one_pod};
+use super::domains::{Domains, KeyId};
+use super::sets::{SetId, SetTable};
+use super::shelf::Shelf;
+use super::taints::{TaintTable, TaintsId, TolerationsId};
+use super::vector::{ResourceIndex, Vector};
+use crate::labels;
+use crate::node::Node;
+use crate::plan::PlacementTarget;
+use crate::pod::{HostPort, PodPhase};
+use crate::requirement::Requirement;
+use crate::requirements::{Requirements, Undefined};
+use crate::snapshot::Snapshot;
+
+/// The nodes of a round. Those that take no new pods have their pods counted, and are no candidates.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    pub(super) entries: Vec<NodeEntry>,
+    pub(super) shelf: Shelf,
+    active: Bits,
+    /// Nodes by topology key and domain.
+    by_domain: Vec<FxHashMap<usize, Bits>>,
+    /// Nodes without the topology key.
+    without_key: Vec<Bits>,
+    compatible: FxHashMap<(SetId, TolerationsId), Rc<Bits>>,
+}
+
+/// A node and what is on it.
+#[derive(Debug)]
+pub(super) struct NodeEntry {
+    pub(super) node: Arc<Node>,
+    labels: Requirements,
+    pub(super) taints: TaintsId,
+    ports: Vec<HostPort>,
+    attachments: BTreeMap<String, BTreeSet<String>>,
+    /// By topology key.
+    domains: Vec<Option<usize>>,
+}
+
+impl Nodes {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        resources: &ResourceIndex,
+        taints: &mut TaintTable,
+        domains: &mut Domains,
+    ) -> Self {
+        let mut sorted: Vec<&Arc<Node>> = snapshot.nodes.iter().collect();
+        sorted.sort_by_key(|node| {
+            (
+                !node.is_initialized,
+                node.name.is_none(),
+                node.display_name().to_owned(),
+            )
+        });
+        let keys: Vec<KeyId> = domains.keys().collect();
+        let mut nodes = Self {
+            entries: Vec::new(),
+            shelf: Shelf::default(),
+            active: Bits::default(),
+            by_domain: vec![FxHashMap::default(); keys.len()],
+            without_key: vec![Bits::default(); keys.len()],
+            compatible: FxHashMap::default(),
+        };
+        for (idx, node) in sorted.into_iter().enumerate() {
+            let entry = NodeEntry::new(node, taints, &keys, domains);
+            for (key, domain) in entry.domains.iter().enumerate() {
+                match domain {
+                    Some(domain) => nodes.by_domain[key].entry(*domain).or_default().insert(idx),
+                    None => nodes.without_key[key].insert(idx),
+                }
+            }
+            if node.is_active() {
+                nodes.active.insert(idx);
+            }
+            nodes.shelf.push(free_on(&entry, snapshot, resources));
+            nodes.entries.push(entry);
+        }
+        nodes
+    }
+
+    /// The nodes whose labels and taints suit.
+    pub(super) fn compatible(
+        &mut self,
+        set: SetId,
+        tolerations: TolerationsId,
+        sets: &SetTable,
+        taints: &mut TaintTable,
+    ) -> Rc<Bits> {
+        if let Some(known) = self.compatible.get(&(set, tolerations)) {
+            return Rc::clone(known);
+        }
+        let wanted = sets.at(set);
+        let suits = |entry: &NodeEntry, taints: &mut TaintTable| {
+            taints.tolerated(entry.taints, tolerations)
+                && entry.labels.is_compatible(wanted, Undefined::Denied)
+        };
+        let bits = self
+            .active
+            .iter()
+            .filter(|idx| suits(&self.entries[*idx], taints))
+            .collect();
+        let bits = Rc::new(bits);
+        self.compatible.insert((set, tolerations), Rc::clone(&bits));
+        bits
+    }
+
+    /// All nodes that pass a filter, those that take no new pods too.
+    pub(super) fn passing(
+        &self,
+        terms: &[SetId],
+        tolerations: Option<TolerationsId>,
+        sets: &SetTable,
+        taints: &mut TaintTable,
+    ) -> Bits {
+        let mut passing = Bits::default();
+        for (idx, entry) in self.entries.iter().enumerate() {
+            let meets = |term: &SetId| {
+                entry
+                    .labels
+                    .is_compatible(sets.at(*term), Undefined::Denied)
+            };
+            let tolerated =
+                tolerations.is_none_or(|tolerations| taints.tolerated(entry.taints, tolerations));
+            if tolerated && (terms.is_empty() || terms.iter().any(meets)) {
+                passing.insert(idx);
+            }
+        }
+        passing
+    }
+
+    /// The nodes in some of the domains, and those without the key if that is allowed.
+    pub(super) fn in_domains(&self, key: KeyId, domains: &Bits, allow_without: bool) -> Bits {
+        let by_domain = &self.by_domain[key.idx()];
+        let mut nodes = if allow_without {
+            self.without_key[key.idx()].clone()
+        } else {
+            Bits::default()
+        };
+        for domain in domains.iter() {
+            if let Some(bits) = by_domain.get(&domain) {
+                nodes.unite(bits);
+            }
+        }
+        nodes
+    }
+
+    /// The domains that these nodes are in.
+    pub(super) fn domains_of(&self, key: KeyId, nodes: Option<&Bits>) -> Bits {
+        let is_in = |idx: &usize| nodes.is_none_or(|nodes| nodes.contains(*idx));
+        let entries = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(idx, _)| is_in(idx));
+        entries.filter_map(|(_, entry)| entry.domain(key)).collect()
+    }
+
+    /// Whether host ports and volume limits of a node leave room for a pod of the class.
+    pub(super) fn can_attach(&self, idx: usize, class: &Class) -> bool {
+        let entry = &self.entries[idx];
+        !conflicts(&class.spec.host_ports, &entry.ports) && entry.can_attach_volumes(class)
+    }
+
+    pub(super) fn place(&mut self, idx: usize, class: &Class) {
+        let entry = &mut self.entries[idx];
+        entry.ports.extend(&class.spec.host_ports);
+        entry.attach(&class.spec);
+        let room = self.shelf.room(idx).difference(&class.request);
+        self.shelf.set(idx, room);
+    }
+
+    pub(super) fn target(&self, idx: usize) -> PlacementTarget {
+        let node = &self.entries[idx].node;
+        match (&node.name, &node.node_claim) {
+            (Some(name), _) => PlacementTarget::Node(name.clone()),
+            (None, claim) => PlacementTarget::InFlight(claim.clone().unwrap_or_default()),
+        }
+    }
+}
+
+impl NodeEntry {
+    fn new(
+        node: &Arc<Node>,
+        taints: &mut TaintTable,
+        keys: &[KeyId],
+        domains: &mut Domains,
+    ) -> Self {
+        let mut requirements = Requirements::from_labels(&node.labels);
+        if requirements.on(labels::HOSTNAME).is_none() {
+            requirements.add(Requirement::in_values(
+                labels::HOSTNAME,
+                [node.display_name()],
+            ));
+        }
+        let mut domain_of = |key: &KeyId| {
+            let name = domains.name(*key);
+            let value = requirements.on(&name).and_then(Requirement::single_value);
+            value.map(|value| domains.intern(*key, value))
+        };
+        let domains = keys.iter().map(&mut domain_of).collect();
+        let mut entry = Self {
+            node: Arc::clone(node),
+            taints: taints.taints(node.effective_taints().cloned()),
+            ports: Vec::new(),
+            attachments: BTreeMap::new(),
+            domains,
+            labels: requirements,
+        };
+        for pod in node
+            .pods
+            .iter()
+            .filter(|pod| pod.phase != PodPhase::Terminal)
+        {
+            entry.ports.extend(&pod.spec.host_ports);
+            entry.attach(&pod.spec);
+        }
+        entry
+    }
+
+    pub(super) fn domain(&self, key: KeyId) -> Option<usize> {
+        self.domains.get(key.idx()).copied().flatten()
+    }
+
+    fn attach(&mut self, spec: &crate::pod::PodSpec) {
+        for attachment in spec
+            .volumes
+            .iter()
+            .filter_map(|volume| volume.attachment.as_ref())
+        {
+            let handles = self
+                .attachments
+                .entry(attachment.driver.clone())
+                .or_default();
+            handles.insert(attachment.handle.clone());
+        }
+    }
+
+    fn can_attach_volumes(&self, class: &Class) -> bool {
+        let attachments = class
+            .spec
+            .volumes
+            .iter()
+            .filter_map(|volume| volume.attachment.as_ref());
+        let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for attachment in attachments {
+            wanted
+                .entry(&attachment.driver)
+                .or_default()
+                .insert(&attachment.handle);
+        }
+        wanted.into_iter().all(|(driver, mut handles)| {
+            let Some(limit) = self.node.attachment_limits.get(driver) else {
+                return true;
+            };
+            let there = self.attachments.get(driver);
+            handles.extend(there.into_iter().flatten().map(String::as_str));
+            handles.len() <= usize::try_from(*limit).unwrap_or(usize::MAX)
+        })
+    }
+}
+
+/// Whether one node cannot serve both lists.
+pub(super) fn conflicts(wanted: &[HostPort], taken: &[HostPort]) -> bool {
+    wanted
+        .iter()
+        .any(|port| taken.iter().any(|other| port.conflicts_with(other)))
+}
+
+/// What new pods can use: allocatable less the pods that are there and the daemons that will come.
+fn free_on(entry: &NodeEntry, snapshot: &Snapshot, resources: &ResourceIndex) -> Vector {
+    let node = &entry.node;
+    let mut free = node.allocatable.clone();
+    for pod in node
+        .pods
+        .iter()
+        .filter(|pod| pod.phase != PodPhase::Terminal)
+    {
+        free.subtract(&with_one_pod(&pod.spec.requests));
+    }
+    free.subtract(&outstanding_on(node, &entry.labels, &snapshot.daemon_pods));
+    resources.vector(&free)
+}

@@ -1,0 +1,296 @@
+//! A NodePool prepared for a round: its instance types as shapes, and what each shape costs where.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::class::ATTACHMENTS_PREFIX;
+use super::daemon::DaemonLoad;
+use super::sets::{SetId, SetTable};
+use super::taints::{TaintTable, TaintsId};
+use super::vector::{ResourceIndex, Vector};
+use crate::ids::{ReservationId, ZoneId};
+use crate::instance_type::{CapacityType, InstanceType, Offering};
+use crate::labels;
+use crate::node_pool::NodePool;
+use crate::pod::{DaemonPod, HostPort};
+use crate::preferences::{OfferingKey, PoolPreferences};
+use crate::price::Price;
+use crate::requirement::Requirement;
+use crate::requirements::Requirements;
+use crate::resources::Resources;
+
+/// A NodePool that can grow.
+#[derive(Debug)]
+pub(super) struct PoolEntry {
+    pub(super) pool: Arc<NodePool>,
+    /// What a claim of the pool requires before any pod is on it.
+    pub(super) set: SetId,
+    pub(super) taints: TaintsId,
+    pub(super) shapes: Vec<Shape>,
+    /// The offerings of all shapes, in the order of the shapes.
+    pub(super) sales: Vec<Sale>,
+    /// Least numbers of distinct values, by label key.
+    pub(super) min_values: Vec<(String, u32)>,
+}
+
+/// What a new node can be: an instance type with one allocatable, from one reservation or none.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) instance_type: Arc<InstanceType>,
+    /// The reservation that it uses up, by its place in [`Reservations`].
+    pub(super) reservation: Option<usize>,
+    /// Where in the pool's sales its offerings are.
+    pub(super) sales: Range<usize>,
+    /// What pods can use once the daemons are there.
+    pub(super) room: Vector,
+    /// What daemons use.
+    pub(super) daemons: Vector,
+    pub(super) daemon_ports: Vec<HostPort>,
+    pub(super) capacity: Vector,
+    pub(super) capacity_resources: Resources,
+    pub(super) allocatable: Resources,
+}
+
+/// An offering as a round sees it.
+#[derive(Debug)]
+pub(super) struct Sale {
+    pub(super) zone: ZoneId,
+    pub(super) capacity_type: CapacityType,
+    pub(super) reservation: Option<ReservationId>,
+    pub(super) price: Price,
+    /// What ordering uses: higher scores first, then reservations, then lower prices.
+    pub(super) rank: Rank,
+    /// Why it cannot be used now.
+    pub(super) closed: Option<Closed>,
+}
+
+/// Why an offering cannot be used.
+#[derive(Debug, Clone)]
+pub(super) enum Closed {
+    Unavailable(String),
+    Barred { policy: String, reason: String },
+}
+
+/// How good an offering is; the least is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Rank {
+    pub(super) score: Reverse<i64>,
+    /// Reserved capacity is paid for already.
+    pub(super) is_bought: bool,
+    pub(super) price: Price,
+}
+
+/// The reservations of a round and how many instances each has left. Pools may share them.
+#[derive(Debug, Default)]
+pub(super) struct Reservations {
+    places: FxHashMap<ReservationId, usize>,
+    pub(super) left: Vec<u32>,
+}
+
+impl Reservations {
+    fn place(&mut self, id: &ReservationId, remaining: u32) -> usize {
+        let next = self.left.len();
+        let place = *self.places.entry(id.clone()).or_insert(next);
+        if place == next {
+            self.left.push(remaining);
+        }
+        // Pools that report different numbers are read at different times; the least is safe.
+        self.left[place] = self.left[place].min(remaining);
+        place
+    }
+}
+
+/// What pools are prepared with.
+pub(super) struct PoolContext<'a> {
+    pub(super) resources: &'a ResourceIndex,
+    pub(super) sets: &'a mut SetTable,
+    pub(super) taints: &'a mut TaintTable,
+    pub(super) reservations: &'a mut Reservations,
+    pub(super) daemons: &'a [DaemonPod],
+}
+
+impl PoolEntry {
+    pub(super) fn new(
+        pool: &Arc<NodePool>,
+        preferences: Option<&PoolPreferences>,
+        ctx: &mut PoolContext<'_>,
+    ) -> Self {
+        let requirements = template_requirements(pool);
+        let daemons = DaemonLoad::of_pool(pool, &requirements, ctx.daemons, ctx.resources);
+        let min_values = requirements
+            .iter()
+            .filter_map(|it| Some((it.key().to_owned(), it.min_values()?)))
+            .collect();
+        let mut entry = Self {
+            pool: Arc::clone(pool),
+            set: ctx.sets.intern(requirements),
+            taints: ctx.taints.taints(pool.template.taints.iter().cloned()),
+            shapes: Vec::new(),
+            sales: Vec::new(),
+            min_values,
+        };
+        let mut instance_types: Vec<&Arc<InstanceType>> = pool.instance_types.iter().collect();
+        instance_types.sort_by(|a, b| a.name.cmp(&b.name));
+        for instance_type in instance_types {
+            entry.add_shapes(instance_type, preferences, &daemons, ctx);
+        }
+        entry
+    }
+
+    /// Adds a shape for each group of offerings that leave the same room and use the same reservation.
+    fn add_shapes(
+        &mut self,
+        instance_type: &Arc<InstanceType>,
+        preferences: Option<&PoolPreferences>,
+        daemons: &DaemonLoad,
+        ctx: &mut PoolContext<'_>,
+    ) {
+        let mut offerings: Vec<&Offering> = instance_type.offerings.iter().collect();
+        offerings.sort_by_key(|it| (group_key(it), it.zone.clone(), it.capacity_type, it.price));
+        for group in offerings.chunk_by(|a, b| group_key(a) == group_key(b)) {
+            let first = group[0];
+            let load = daemons.on(instance_type);
+            let allocatable = instance_type.allocatable_of(first);
+            let capacity = first
+                .capacity_override
+                .as_ref()
+                .unwrap_or(&instance_type.capacity)
+                .clone();
+            let sales = self.sales.len()..self.sales.len() + group.len();
+            self.sales.extend(
+                group
+                    .iter()
+                    .map(|offering| Sale::new(instance_type, offering, preferences)),
+            );
+            self.shapes.push(Shape {
+                instance_type: Arc::clone(instance_type),
+                reservation: first
+                    .reservation
+                    .as_ref()
+                    .map(|it| ctx.reservations.place(&it.id, it.remaining)),
+                sales,
+                room: room(&allocatable, ctx.resources).difference(&load.requests),
+                daemons: load.requests,
+                daemon_ports: load.ports,
+                capacity: ctx.resources.vector(&capacity),
+                capacity_resources: capacity,
+                allocatable,
+            });
+        }
+    }
+}
+
+/// What a node has room for. A machine that does not say how many volumes it can attach has no limit.
+fn room(allocatable: &Resources, resources: &ResourceIndex) -> Vector {
+    let mut room = resources.vector(allocatable);
+    for (place, name) in resources.names().enumerate() {
+        if name.starts_with(ATTACHMENTS_PREFIX) && allocatable.amount(name) == 0 {
+            room.set(place, UNLIMITED);
+        }
+    }
+    room
+}
+
+/// Far more than is ever asked for, and far enough from overflow.
+const UNLIMITED: i64 = i64::MAX / 4;
+
+type GroupKey<'a> = (
+    Option<&'a Resources>,
+    Option<&'a Resources>,
+    Option<&'a ReservationId>,
+);
+
+fn group_key(offering: &Offering) -> GroupKey<'_> {
+    let reservation = offering.reservation.as_ref().map(|it| &it.id);
+    (
+        offering.capacity_override.as_ref(),
+        offering.overhead_override.as_ref(),
+        reservation,
+    )
+}
+
+impl Sale {
+    fn new(
+        instance_type: &InstanceType,
+        offering: &Offering,
+        preferences: Option<&PoolPreferences>,
+    ) -> Self {
+        let key = || OfferingKey {
+            instance_type: instance_type.name.clone(),
+            zone: offering.zone.clone(),
+            capacity_type: offering.capacity_type,
+        };
+        let unavailable = offering.unavailable.clone().map(Closed::Unavailable);
+        let covers = |preferences: &&PoolPreferences| {
+            let covers = preferences.bars.iter().find(|bar| {
+                bar.covers(&instance_type.name, &offering.zone, offering.capacity_type)
+            });
+            covers.map(|bar| Closed::Barred {
+                policy: bar.policy.clone(),
+                reason: bar.reason.clone(),
+            })
+        };
+        let score = preferences
+            .filter(|it| !it.scores.is_empty())
+            .and_then(|it| it.scores.get(&key()).copied());
+        let price = preferences
+            .filter(|it| !it.prices.is_empty())
+            .and_then(|it| it.prices.get(&key()).copied());
+        let rank = Rank {
+            score: Reverse(score.unwrap_or(0)),
+            is_bought: offering.capacity_type != CapacityType::Reserved,
+            price: price.unwrap_or(offering.price),
+        };
+        Self {
+            zone: offering.zone.clone(),
+            capacity_type: offering.capacity_type,
+            reservation: offering.reservation.as_ref().map(|it| it.id.clone()),
+            price: offering.price,
+            rank,
+            closed: unavailable.or_else(|| preferences.as_ref().and_then(covers)),
+        }
+    }
+}
+
+/// The requirements of the pool's template, with its labels.
+pub(super) fn template_requirements(pool: &NodePool) -> Requirements {
+    let mut requirements = pool.template.requirements.clone();
+    requirements.add_all(&Requirements::from_labels(&pool.template.labels));
+    requirements.add(Requirement::in_values(labels::NODE_POOL, [&*pool.name]));
+    if let Some((key, value)) = node_class_label(pool) {
+        requirements.add(Requirement::in_values(&key, [value]));
+    }
+    requirements
+}
+
+/// The label by which nodes name their NodeClass.
+pub(super) fn node_class_label(pool: &NodePool) -> Option<(String, &str)> {
+    let class = &pool.template.node_class;
+    let is_named = !class.group.is_empty() && !class.kind.is_empty();
+    is_named.then(|| {
+        (
+            format!("{}/{}", class.group, class.kind.to_lowercase()),
+            class.name.as_str(),
+        )
+    })
+}
+
+/// Whether nodes of an instance type can meet a requirement. Keys that the type does not speak of are left to the
+/// pool, except those that describe the hardware: there silence means that the type has no such thing.
+pub(super) fn type_meets(instance_type: &InstanceType, requirement: &Requirement) -> bool {
+    match instance_type.requirements.on(requirement.key()) {
+        Some(own) => {
+            own.intersects(requirement)
+                || (own.tolerates_absence() && requirement.tolerates_absence())
+        }
+        None => !describes_hardware(requirement.key()) || requirement.tolerates_absence(),
+    }
+}
+
+fn describes_hardware(key: &str) -> bool {
+    key.strip_prefix(labels::GROUP)
+        .is_some_and(|rest| rest.starts_with("/instance-"))
+}

@@ -1,0 +1,300 @@
+//! What topology constraints leave of a claim's or node's possibilities.
+//!
+//! A claim settles on one domain of a key as soon as a pod is on it that some constraint on the key counts or binds.
+//! Karpenter: differs, because it leaves the domain open and counts nothing until it is known; then pods of one round
+//! can break each other's constraints, or wait a round each.
+
+use super::bits::Bits;
+use super::class::{Class, Variant};
+use super::domains::KeyId;
+use super::round::Round;
+use super::sets::SetId;
+use super::shelf::Blocked;
+use super::topology::{Group, GroupKey, GroupKind, HostCounts, Topology};
+use crate::labels;
+
+/// More alternatives than this are never needed to find one that fits, and keep the product of several keys small.
+const MAX_SETTLED: usize = 64;
+
+impl Round<'_> {
+    /// Adds the sets that settle every key that matters, best first.
+    pub(super) fn settle(
+        &mut self,
+        pool: usize,
+        set: SetId,
+        class: &Class,
+        variant: &Variant,
+        settled: &mut Vec<SetId>,
+    ) {
+        let mut open = vec![set];
+        for key in &variant.keys {
+            let mut next = Vec::with_capacity(1);
+            for set in open {
+                self.settle_key(pool, set, *key, class, variant, &mut next);
+                if next.len() >= MAX_SETTLED {
+                    break;
+                }
+            }
+            open = next;
+        }
+        settled.append(&mut open);
+    }
+
+    fn settle_key(
+        &mut self,
+        pool: usize,
+        set: SetId,
+        key: KeyId,
+        class: &Class,
+        variant: &Variant,
+        settled: &mut Vec<SetId>,
+    ) {
+        let view = self.view(pool, set);
+        let own = &view.domains[key.idx()];
+        if own.is_empty() {
+            if !self.needs_domain(key, variant) {
+                settled.push(set);
+            }
+            return;
+        }
+        let mut allowed = own.clone();
+        self.keep_allowed_domains(&mut allowed, key, class, variant);
+        let mut choices: Vec<(DomainOrder, SetId)> = Vec::with_capacity(1);
+        let name = self.domains.name(key);
+        for domain in allowed.iter() {
+            let value = std::sync::Arc::clone(self.domains.value(key, domain));
+            if let Some(narrowed) = self.sets.narrow(set, &name, &value) {
+                let order = self.domain_order(pool, narrowed, key, domain, variant);
+                choices.extend(order.map(|order| (order, narrowed)));
+            }
+        }
+        choices.sort();
+        settled.extend(choices.into_iter().map(|(_, set)| set));
+    }
+
+    /// Where a domain stands among those that are allowed; none when nothing can be bought there.
+    fn domain_order(
+        &mut self,
+        pool: usize,
+        set: SetId,
+        key: KeyId,
+        domain: usize,
+        variant: &Variant,
+    ) -> Option<DomainOrder> {
+        let view = self.view(pool, set);
+        let best = view.order.first()?.rank;
+        let groups = variant
+            .owned
+            .iter()
+            .map(|owned| &self.topology.groups[owned.group]);
+        let spread = groups
+            .filter(|group| group.is_spread_on(key))
+            .map(|group| group.count(domain))
+            .sum();
+        let value = std::sync::Arc::clone(self.domains.value(key, domain));
+        let is_zone = &*self.domains.name(key) == labels::ZONE;
+        let (nodes, free_ips) = if is_zone {
+            let nodes = self.zone_nodes[pool].get(&*value).copied().unwrap_or(0);
+            (
+                nodes,
+                self.pools[pool]
+                    .pool
+                    .free_ips
+                    .get(&*value)
+                    .copied()
+                    .unwrap_or(0),
+            )
+        } else {
+            (0, 0)
+        };
+        Some(DomainOrder {
+            spread,
+            best,
+            nodes,
+            free_ips: std::cmp::Reverse(free_ips),
+            value,
+        })
+    }
+
+    /// Whether a constraint of the pod needs the label to be there at all.
+    fn needs_domain(&self, key: KeyId, variant: &Variant) -> bool {
+        let groups = variant
+            .owned
+            .iter()
+            .map(|owned| &self.topology.groups[owned.group]);
+        groups
+            .filter(|group| group.identity.key == GroupKey::Label(key))
+            .any(Group::needs_domain)
+    }
+
+    /// Takes away the domains that some constraint on the key forbids.
+    fn keep_allowed_domains(
+        &self,
+        allowed: &mut Bits,
+        key: KeyId,
+        class: &Class,
+        variant: &Variant,
+    ) {
+        let retain = |allowed: &mut Bits, keep: &dyn Fn(usize) -> bool| {
+            let removed: Vec<usize> = allowed.iter().filter(|domain| !keep(*domain)).collect();
+            for domain in removed {
+                allowed.remove(domain);
+            }
+        };
+        for owned in &variant.owned {
+            let group = &self.topology.groups[owned.group];
+            if group.identity.key != GroupKey::Label(key) {
+                continue;
+            }
+            match group.identity.kind {
+                GroupKind::Spread {
+                    max_skew,
+                    min_domains,
+                } => {
+                    let most = group.least_count(min_domains) + max_skew;
+                    retain(allowed, &|domain| {
+                        group.count(domain) + u32::from(owned.counts_itself) <= most
+                    });
+                }
+                GroupKind::Affinity if group.total == 0 && owned.counts_itself => {}
+                GroupKind::Affinity => retain(allowed, &|domain| group.count(domain) > 0),
+                GroupKind::AntiAffinity | GroupKind::InverseAntiAffinity => {
+                    retain(allowed, &|domain| group.count(domain) == 0);
+                }
+            }
+        }
+        for id in &class.blocked_by {
+            let group = &self.topology.groups[*id];
+            if group.identity.key == GroupKey::Label(key) {
+                retain(allowed, &|domain| group.count(domain) == 0);
+            }
+        }
+    }
+
+    /// Takes away the nodes that are in forbidden domains.
+    pub(super) fn keep_allowed_nodes(&self, nodes: &mut Bits, class: &Class, variant: &Variant) {
+        for key in &variant.keys {
+            let binds = |id: usize| self.topology.groups[id].identity.key == GroupKey::Label(*key);
+            let is_bound = variant.owned.iter().any(|owned| binds(owned.group));
+            if !is_bound && !class.blocked_by.iter().any(|id| binds(*id)) {
+                continue;
+            }
+            let mut allowed = self.nodes.domains_of(*key, None);
+            self.keep_allowed_domains(&mut allowed, *key, class, variant);
+            nodes.intersect(&self.nodes.in_domains(
+                *key,
+                &allowed,
+                !self.needs_domain(*key, variant),
+            ));
+        }
+    }
+}
+
+/// Where a domain stands: fewest pods of the constraint, best offering, fewest nodes of the pool, most free IPs, name.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DomainOrder {
+    spread: u32,
+    best: super::pool::Rank,
+    nodes: u32,
+    free_ips: std::cmp::Reverse<u64>,
+    value: std::sync::Arc<str>,
+}
+
+impl Group {
+    fn is_spread_on(&self, key: KeyId) -> bool {
+        self.identity.key == GroupKey::Label(key)
+            && matches!(self.identity.kind, GroupKind::Spread { .. })
+    }
+
+    fn needs_domain(&self) -> bool {
+        match self.identity.kind {
+            GroupKind::Spread { .. } | GroupKind::Affinity => true,
+            GroupKind::AntiAffinity | GroupKind::InverseAntiAffinity => false,
+        }
+    }
+}
+
+/// The hosts that constraints on the hostname leave out.
+pub(super) struct HostBlocks<'a> {
+    /// Groups whose hosts are out, and which of them.
+    by: Vec<(&'a Group, Part)>,
+    /// Affinity groups: only their hosts are in.
+    unless: Vec<&'a Group>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Present,
+    Full,
+    Overfull,
+}
+
+impl Part {
+    fn of(self, counts: &HostCounts) -> &Bits {
+        match self {
+            Self::Present => &counts.present,
+            Self::Full => &counts.full,
+            Self::Overfull => &counts.overfull,
+        }
+    }
+}
+
+impl<'a> HostBlocks<'a> {
+    pub(super) fn of(class: &Class, variant: &Variant, topology: &'a Topology) -> Self {
+        let mut blocks = Self {
+            by: Vec::new(),
+            unless: Vec::new(),
+        };
+        for owned in &variant.owned {
+            let group = &topology.groups[owned.group];
+            if group.identity.key != GroupKey::Hostname {
+                continue;
+            }
+            match group.identity.kind {
+                GroupKind::Spread { .. } if owned.counts_itself => {
+                    blocks.by.push((group, Part::Full))
+                }
+                GroupKind::Spread { .. } => blocks.by.push((group, Part::Overfull)),
+                GroupKind::Affinity if group.total == 0 && owned.counts_itself => {}
+                GroupKind::Affinity => blocks.unless.push(group),
+                GroupKind::AntiAffinity | GroupKind::InverseAntiAffinity => {
+                    blocks.by.push((group, Part::Present))
+                }
+            }
+        }
+        let away = class.blocked_by.iter().map(|id| &topology.groups[*id]);
+        blocks.by.extend(
+            away.filter(|it| it.identity.key == GroupKey::Hostname)
+                .map(|it| (it, Part::Present)),
+        );
+        blocks
+    }
+
+    pub(super) fn on_nodes(&self) -> Blocked<'a> {
+        self.blocked(|group| &group.on_nodes)
+    }
+
+    pub(super) fn on_claims(&self) -> Blocked<'a> {
+        self.blocked(|group| &group.on_claims)
+    }
+
+    /// Whether the pod may be the first on a host.
+    pub(super) fn allow_new_host(&self) -> bool {
+        self.unless.is_empty()
+    }
+
+    fn blocked(&self, counts: impl Fn(&'a Group) -> &'a HostCounts) -> Blocked<'a> {
+        Blocked {
+            by: self
+                .by
+                .iter()
+                .map(|(group, part)| part.of(counts(group)))
+                .collect(),
+            unless: self
+                .unless
+                .iter()
+                .map(|group| &counts(group).present)
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use super::kit::*;
+use crate::instance_type::{CapacityType, Reservation};
+use crate::preferences::{Bar, OfferingKey, Preferences};
+use crate::price::Price;
+
+fn bar(instance_type: &str) -> Bar {
+    Bar {
+        instance_type: instance_type.into(),
+        zone: None,
+        capacity_type: None,
+        policy: "no-small".to_owned(),
+        reason: "too small for us".to_owned(),
+    }
+}
+
+fn key(instance_type: &str, zone: &str) -> OfferingKey {
+    OfferingKey {
+        instance_type: instance_type.into(),
+        zone: zone.into(),
+        capacity_type: CapacityType::OnDemand,
+    }
+}
+
+#[test]
+fn barred_offerings_are_not_used() {
+    let mut preferences = Preferences::none();
+    preferences
+        .pool_mut(&"general".into())
+        .bars
+        .push(bar("ecs.g7.2c"));
+    let plan = World::new(pool())
+        .pod("a", spec(100))
+        .plan_with(&preferences);
+    assert_eq!(shown(&plan), ["a -> ecs.g7.4c h"]);
+}
+
+#[test]
+fn what_policies_leave_unplaced_names_the_policy() {
+    let mut preferences = Preferences::none();
+    preferences
+        .pool_mut(&"general".into())
+        .bars
+        .push(bar("ecs.g7.2c"));
+    let plan = World::new(pool_of([instance_type("ecs.g7.2c", 2)]))
+        .pod("a", spec(100))
+        .plan_with(&preferences);
+    assert_eq!(
+        only_reason(&plan),
+        "pool general: policy no-small excludes what would suit: too small for us"
+    );
+}
+
+#[test]
+fn higher_scores_come_before_lower_prices() {
+    let mut preferences = Preferences::none();
+    preferences
+        .pool_mut(&"general".into())
+        .scores
+        .insert(key("ecs.g7.8c", "i"), 10);
+    let plan = World::new(pool())
+        .pod("a", spec(100))
+        .plan_with(&preferences);
+    assert_eq!(shown(&plan), ["a -> ecs.g7.8c i"]);
+    assert_eq!(plan.price_per_hour().to_string(), "0.8000");
+}
+
+#[test]
+fn prices_of_policies_order_and_real_prices_are_reported() {
+    let mut preferences = Preferences::none();
+    let prices = &mut preferences.pool_mut(&"general".into()).prices;
+    prices.insert(key("ecs.g7.4c", "j"), Price::from_per_hour(0.01));
+    let plan = World::new(pool())
+        .pod("a", spec(100))
+        .plan_with(&preferences);
+    assert_eq!(shown(&plan), ["a -> ecs.g7.4c j"]);
+    assert_eq!(plan.price_per_hour().to_string(), "0.4000");
+}
+
+#[test]
+fn reserved_capacity_comes_first_and_no_more_than_there_is() {
+    let mut reserved = sold("ecs.g7.2c", 2, &ZONES, &[CapacityType::OnDemand]);
+    let mut offering =
+        crate::instance_type::Offering::new("i", CapacityType::Reserved, Price::UNKNOWN);
+    offering.reservation = Some(Reservation {
+        id: "cr-1".into(),
+        remaining: 2,
+    });
+    reserved.offerings.push(offering);
+    let plan = World::new(pool_of([reserved]))
+        .pods(pods("a", 3, &spec(1500)))
+        .plan();
+    let first = |idx: usize| plan.new_claims[idx].offerings[0].clone();
+    assert_eq!(first(0).reservation.as_deref(), Some("cr-1"));
+    assert_eq!(first(1).capacity_type, CapacityType::Reserved);
+    assert_eq!(first(2).capacity_type, CapacityType::OnDemand);
+}
