@@ -15,6 +15,7 @@ mod process;
 mod reference;
 mod suites;
 mod tidy;
+mod vectors;
 mod workspace;
 
 use std::process::ExitCode;
@@ -55,6 +56,8 @@ enum Command {
     Run(demo::Args),
     /// Run every check, then every test suite against its time budget.
     Test(suites::Args),
+    /// Check our answers against upstream Karpenter's.
+    Vectors(vectors::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,5 +79,6 @@ fn run() -> Result<()> {
         Command::Reference { check } => reference::run(check),
         Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),
+        Command::Vectors(args) => vectors::run(&args),
     }
 }
