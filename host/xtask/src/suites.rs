@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{crds, deps, process, reference, tidy, workspace};
+use crate::{crds, deps, plugins, process, reference, tidy, workspace};
 use budget::Budgets;
 use outcome::Outcome;
 
@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ))
         })?;
     }
+    step("plugins", plugins::build)?;
     let suites = step("build", || discover::suites(args.long))?;
     let wanted = |name: &str| args.only.as_deref().is_none_or(|part| name.contains(part));
     let mut outcomes = Vec::new();
@@ -65,7 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// What needs no test binary. Cheap ones first, so that a slip costs seconds.
 fn checks() -> Result<()> {
     step("format", || {
-        process::run(process::cargo().args(["fmt", "--all", "--check"]))
+        process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
+        process::run(guests().args(["fmt", "--all", "--check"]))
     })?;
     step("tidy", tidy::run)?;
     step("dependencies", deps::run)?;
@@ -73,19 +75,25 @@ fn checks() -> Result<()> {
         crds::run(true).and_then(|()| reference::run(true))
     })?;
     step("clippy", || {
-        let mut clippy = process::cargo();
-        clippy.args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--quiet",
-            "--",
-            "-D",
-            "warnings",
-        ]);
-        process::run(&mut clippy)
+        let deny = ["--locked", "--quiet", "--", "-D", "warnings"];
+        process::run(
+            process::cargo()
+                .args(["clippy", "--workspace", "--all-targets"])
+                .args(deny),
+        )?;
+        process::run(
+            guests()
+                .args(["clippy", "--workspace", "--target", plugins::TARGET])
+                .args(deny),
+        )
     })
+}
+
+/// cargo in the workspace of the policies, which is one of its own.
+fn guests() -> Command {
+    let mut cargo = process::cargo();
+    cargo.current_dir(workspace::root().join("plugins"));
+    cargo
 }
 
 fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

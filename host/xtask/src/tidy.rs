@@ -1,4 +1,4 @@
-//! What no compiler checks: file sizes, orphans, first lines, forbidden words, frozen contracts, decision numbers.
+//! What no compiler checks: sizes, orphans, first lines, links, forbidden words, frozen contracts, decision numbers.
 //!
 //! Each rule is a module that takes the [`Tree`] and returns [`Finding`]s. A finding that has to stay is listed in
 //! `tidy-allow.txt` with its reason; a line there that allows nothing is itself a finding.
@@ -6,6 +6,7 @@
 mod allow;
 mod decisions;
 mod orphans;
+mod pages;
 mod released;
 mod size;
 mod words;
@@ -55,6 +56,7 @@ pub(crate) fn run() -> Result<()> {
     let mut findings: Vec<Finding> = [
         size::check(&tree),
         orphans::check(&tree),
+        pages::check(&tree),
         words::check(&tree),
         released::check(&tree),
         decisions::check(&tree),

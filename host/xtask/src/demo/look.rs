@@ -128,13 +128,11 @@ impl Look {
 
 /// ecs-sim's own view, for people and tests; the controller never sees it.
 fn instances(sim_url: &str) -> Result<Vec<Instance>> {
-    let path = "/_sim/instances";
+    let path = "/_sim/state";
     let answer = api_server::answer(ureq::get(format!("{sim_url}{path}")).call(), path)?;
-    let list = answer
-        .get("instances")
-        .unwrap_or(&answer)
+    let list = answer["instances"]
         .as_array()
-        .context("ecs-sim shows no list of instances")?;
+        .context("ecs-sim shows no instances")?;
     let mut instances: Vec<Instance> = list.iter().map(instance).collect();
     instances.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(instances)

@@ -98,7 +98,7 @@ fn declared_module(line: &str) -> Option<&str> {
 }
 
 /// Resolves `..` by name, since these paths are compared and not opened.
-fn normalised(path: &Path) -> PathBuf {
+pub(super) fn normalised(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {
         match part {
