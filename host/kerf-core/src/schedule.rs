@@ -39,7 +39,7 @@ use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
-use class::Class;
+use class::{Class, Guest};
 use place::Spot;
 use round::Round;
 
@@ -68,7 +68,7 @@ pub fn schedule(
     }
     let mut plan = Plan {
         placements: outcome.placements,
-        unschedulable: grouped(rejected, &round.pods),
+        unschedulable: grouped(rejected),
         pool_problems: pool_problems(&mut round),
         is_partial: outcome.is_partial,
         ..Plan::default()
@@ -151,7 +151,7 @@ fn find_with_preferences(round: &mut Round<'_>, class: &Class) -> Option<Spot> {
     class
         .variants
         .iter()
-        .find_map(|variant| round.find_spot(class, variant))
+        .find_map(|variant| round.find_spot(Guest { class, variant }))
 }
 
 fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec<Unplaced> {
@@ -178,15 +178,11 @@ fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec
 }
 
 /// Groups pods by equal reasons; the groups and the pods in them are in the order of planning.
-fn grouped(
-    rejected: Vec<(Vec<Arc<Pod>>, UnschedulableReason)>,
-    order: &[Arc<Pod>],
-) -> Vec<Unschedulable> {
+fn grouped(rejected: Vec<(Vec<Arc<Pod>>, UnschedulableReason)>) -> Vec<Unschedulable> {
     let mut by_reason: BTreeMap<UnschedulableReason, Vec<Arc<Pod>>> = BTreeMap::new();
     for (mut pods, reason) in rejected {
         by_reason.entry(reason).or_default().append(&mut pods);
     }
-    let _ = order;
     let mut groups: Vec<Unschedulable> = by_reason
         .into_iter()
         .map(|(reason, mut pods)| {

@@ -3,7 +3,6 @@
 //! Five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and names, or a macro such
 //! as `@daily`. As in other crons a day matches either day field when both are restricted.
 
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
@@ -79,15 +78,16 @@ impl Cron {
         let mut least_minute =
             u32::try_from(start.hour()).ok()? * 60 + u32::try_from(start.minute()).ok()? + 1;
         for _ in 0..MAX_SEARCH_DAYS {
-            if self.names_day(day) {
-                if let Some(minute) =
-                    (least_minute..24 * 60).find(|minute| self.names_minute(*minute))
-                {
-                    let hour = i8::try_from(minute / 60).ok()?;
-                    let minute = i8::try_from(minute % 60).ok()?;
-                    let found: DateTime = day.at(hour, minute, 0, 0);
-                    return Some(found.to_zoned(TimeZone::UTC).ok()?.timestamp());
-                }
+            let mut minutes = (least_minute..24 * 60).filter(|minute| self.names_minute(*minute));
+            if let Some(minute) = minutes.next().filter(|_| self.names_day(day)) {
+                let hour = i8::try_from(minute / 60).ok()?;
+                let minute = i8::try_from(minute % 60).ok()?;
+                return Some(
+                    day.at(hour, minute, 0, 0)
+                        .to_zoned(TimeZone::UTC)
+                        .ok()?
+                        .timestamp(),
+                );
             }
             day = day.checked_add(1.day()).ok()?;
             least_minute = 0;

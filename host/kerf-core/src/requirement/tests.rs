@@ -4,47 +4,47 @@ fn requirement(operator: Operator, values: &[&str]) -> Requirement {
     Requirement::parse("tier", operator, values.iter().copied()).unwrap()
 }
 
-fn check(left: Requirement, right: Requirement, expected: &str) {
-    assert_eq!(left.intersection(&right).to_string(), expected);
-    assert_eq!(right.intersection(&left).to_string(), expected);
+fn check(left: &Requirement, right: &Requirement, expected: &str) {
+    assert_eq!(left.intersection(right).to_string(), expected);
+    assert_eq!(right.intersection(left).to_string(), expected);
 }
 
 #[test]
 fn intersections_are_exact() {
     use Operator::*;
     check(
-        requirement(In, &["a", "b"]),
-        requirement(In, &["b", "c"]),
+        &requirement(In, &["a", "b"]),
+        &requirement(In, &["b", "c"]),
         "tier In [b]",
     );
     check(
-        requirement(In, &["a", "b"]),
-        requirement(NotIn, &["b"]),
+        &requirement(In, &["a", "b"]),
+        &requirement(NotIn, &["b"]),
         "tier In [a]",
     );
     check(
-        requirement(NotIn, &["a"]),
-        requirement(NotIn, &["b"]),
+        &requirement(NotIn, &["a"]),
+        &requirement(NotIn, &["b"]),
         "tier NotIn [a, b]",
     );
     check(
-        requirement(Exists, &[]),
-        requirement(DoesNotExist, &[]),
+        &requirement(Exists, &[]),
+        &requirement(DoesNotExist, &[]),
         "tier DoesNotExist",
     );
     check(
-        requirement(Gt, &["2"]),
-        requirement(Lt, &["5"]),
+        &requirement(Gt, &["2"]),
+        &requirement(Lt, &["5"]),
         "tier Gte [3] and tier Lte [4]",
     );
     check(
-        requirement(Gt, &["5"]),
-        requirement(Lt, &["5"]),
+        &requirement(Gt, &["5"]),
+        &requirement(Lt, &["5"]),
         "tier DoesNotExist",
     );
     check(
-        requirement(Gte, &["2"]),
-        requirement(In, &["1", "2", "x"]),
+        &requirement(Gte, &["2"]),
+        &requirement(In, &["1", "2", "x"]),
         "tier In [2]",
     );
 }

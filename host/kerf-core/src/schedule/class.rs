@@ -59,6 +59,13 @@ pub(super) struct Variant {
     pub(super) keys: Vec<KeyId>,
 }
 
+/// A class in one of its variants, looking for a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guest<'a> {
+    pub(super) class: &'a Class,
+    pub(super) variant: &'a Variant,
+}
+
 /// A constraint that a pod has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owned {
@@ -118,7 +125,7 @@ impl ClassTable {
                 match topology.groups[id].identity.kind {
                     GroupKind::InverseAntiAffinity => class.blocked_by.push(id),
                     GroupKind::Spread { .. } | GroupKind::Affinity | GroupKind::AntiAffinity => {
-                        class.counted.push(id)
+                        class.counted.push(id);
                     }
                 }
             }

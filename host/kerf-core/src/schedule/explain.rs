@@ -328,7 +328,7 @@ impl Round<'_> {
                     let is_open = domains.iter().any(|domain| group.count(domain) < most);
                     let mut counts: Vec<(String, u32)> = counts.collect();
                     counts.sort();
-                    (!is_open).then(|| Failure::TopologySpread {
+                    (!is_open).then_some(Failure::TopologySpread {
                         key: name,
                         counts,
                         max_skew,

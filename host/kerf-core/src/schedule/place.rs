@@ -3,7 +3,7 @@
 //! Nothing changes here; [`super::commit`] does that.
 
 use super::bits::Bits;
-use super::class::{Class, Variant};
+use super::class::{Class, Guest};
 use super::nodes::conflicts;
 use super::pool::{PoolEntry, Shape};
 use super::round::Round;
@@ -42,23 +42,23 @@ const GROWTH_CANDIDATES: usize = 8;
 
 impl Round<'_> {
     /// The best spot for a pod, if there is one.
-    pub(super) fn find_spot(&mut self, class: &Class, variant: &Variant) -> Option<Spot> {
-        let set = variant.set?;
-        if let Some(node) = self.find_node(class, variant, set) {
+    pub(super) fn find_spot(&mut self, guest: Guest<'_>) -> Option<Spot> {
+        let set = guest.variant.set?;
+        if let Some(node) = self.find_node(guest, set) {
             return Some(Spot::Node(node));
         }
         let mut open = Vec::new();
-        if let Some(spot) = self.find_free_claim(class, variant, set, &mut open) {
+        if let Some(spot) = self.find_free_claim(guest, set, &mut open) {
             return Some(spot);
         }
-        let new = self.find_new_claim(class, variant, set);
+        let new = self.find_new_claim(guest, set);
         let new_price = new.as_ref().map(|new| self.price_of_new(new));
         let limit = if new.is_some() {
             GROWTH_CANDIDATES
         } else {
             usize::MAX
         };
-        let growth = self.find_growth(class, variant, &open, limit);
+        let growth = self.find_growth(guest, &open, limit);
         match (growth, new_price) {
             (Some((spot, cost)), Some(price)) if cost <= price => Some(spot),
             (Some((spot, _)), None) => Some(spot),
@@ -66,34 +66,36 @@ impl Round<'_> {
         }
     }
 
-    fn find_node(&mut self, class: &Class, variant: &Variant, set: SetId) -> Option<usize> {
+    fn find_node(&mut self, guest: Guest<'_>, set: SetId) -> Option<usize> {
         if self.nodes.entries.is_empty() {
             return None;
         }
-        let suits = self
-            .nodes
-            .compatible(set, variant.tolerations, &self.sets, &mut self.taints);
+        let suits =
+            self.nodes
+                .compatible(set, guest.variant.tolerations, &self.sets, &mut self.taints);
         if suits.is_empty() {
             return None;
         }
         let mut members = Bits::clone(&suits);
-        self.keep_allowed_nodes(&mut members, class, variant);
-        for alternative in &class.alternatives {
+        self.keep_allowed_nodes(&mut members, guest);
+        for alternative in &guest.class.alternatives {
             let reachable = self.nodes.compatible(
                 *alternative,
-                variant.tolerations,
+                guest.variant.tolerations,
                 &self.sets,
                 &mut self.taints,
             );
             let mut candidates = members.clone();
             candidates.intersect(&reachable);
-            let blocks = HostBlocks::of(class, variant, &self.topology);
+            let blocks = HostBlocks::of(guest, &self.topology);
             let blocked = blocks.on_nodes();
-            let mut rooms =
-                self.nodes
-                    .shelf
-                    .with_room(&class.request, &candidates, &blocked, &mut self.work);
-            if let Some(found) = rooms.find(|idx| self.nodes.can_attach(*idx, class)) {
+            let mut rooms = self.nodes.shelf.with_room(
+                &guest.class.request,
+                &candidates,
+                &blocked,
+                &mut self.work,
+            );
+            if let Some(found) = rooms.find(|idx| self.nodes.can_attach(*idx, guest.class)) {
                 return Some(found);
             }
         }
@@ -103,8 +105,7 @@ impl Round<'_> {
     /// A claim that holds the pod without costing more. Where a claim could become larger is noted in `open`.
     fn find_free_claim(
         &mut self,
-        class: &Class,
-        variant: &Variant,
+        guest: Guest<'_>,
         wanted: SetId,
         open: &mut Vec<(usize, SetId)>,
     ) -> Option<Spot> {
@@ -116,8 +117,8 @@ impl Round<'_> {
                 self.claims.buckets[bucket].pool,
                 self.claims.buckets[bucket].set,
             );
-            for set in self.reachable_sets(pool, own, wanted, class, variant) {
-                if let Some(spot) = self.find_free_in(bucket, set, class, variant) {
+            for set in self.reachable_sets(pool, own, wanted, guest) {
+                if let Some(spot) = self.find_free_in(bucket, set, guest) {
                     return Some(spot);
                 }
                 open.push((bucket, set));
@@ -126,19 +127,18 @@ impl Round<'_> {
         None
     }
 
-    /// The sets that a claim with that set can have once a pod of the class is on it, best first.
+    /// The sets that a claim with that set can have once a pod of the guest.class is on it, best first.
     pub(super) fn reachable_sets(
         &mut self,
         pool: usize,
         own: SetId,
         wanted: SetId,
-        class: &Class,
-        variant: &Variant,
+        guest: Guest<'_>,
     ) -> Vec<SetId> {
         self.work += 1;
         if !self
             .taints
-            .tolerated(self.pools[pool].taints, variant.tolerations)
+            .tolerated(self.pools[pool].taints, guest.variant.tolerations)
         {
             return Vec::new();
         }
@@ -146,35 +146,29 @@ impl Round<'_> {
             return Vec::new();
         };
         let mut sets = Vec::with_capacity(1);
-        for alternative in &class.alternatives {
+        for alternative in &guest.class.alternatives {
             if let Some(set) = self.sets.combine(combined, *alternative) {
-                self.settle(pool, set, class, variant, &mut sets);
+                self.settle(pool, set, guest, &mut sets);
             }
         }
         sets
     }
 
-    fn find_free_in(
-        &mut self,
-        bucket: usize,
-        set: SetId,
-        class: &Class,
-        variant: &Variant,
-    ) -> Option<Spot> {
+    fn find_free_in(&mut self, bucket: usize, set: SetId, guest: Guest<'_>) -> Option<Spot> {
         let (pool, is_same) = (
             self.claims.buckets[bucket].pool,
             self.claims.buckets[bucket].set == set,
         );
         let view = self.view(pool, set);
-        let blocks = HostBlocks::of(class, variant, &self.topology);
+        let blocks = HostBlocks::of(guest, &self.topology);
         let blocked = blocks.on_claims();
         let members = &self.claims.buckets[bucket].members;
         let mut work = 0;
         let mut found = None;
-        for claim in self
-            .claims
-            .free
-            .with_room(&class.claim_request, members, &blocked, &mut work)
+        for claim in
+            self.claims
+                .free
+                .with_room(&guest.class.claim_request, members, &blocked, &mut work)
         {
             let own = &self.claims.all[claim];
             // Under a narrower set the claim must still be the same shape at the same price.
@@ -184,8 +178,8 @@ impl Round<'_> {
                 same_price_place(&own.view, own.place, &view)
             };
             let Some(place) = place else { continue };
-            let fits_ports = !conflicts(&class.spec.host_ports, &own.ports);
-            if fits_ports && self.keeps_min_values(claim, &view, class) {
+            let fits_ports = !conflicts(&guest.class.spec.host_ports, &own.ports);
+            if fits_ports && self.keeps_min_values(claim, &view, guest.class) {
                 found = Some(Spot::Claim { claim, set, place });
                 break;
             }
@@ -197,8 +191,7 @@ impl Round<'_> {
     /// The claim that becomes larger at the least cost, among the first few that can.
     fn find_growth(
         &mut self,
-        class: &Class,
-        variant: &Variant,
+        guest: Guest<'_>,
         open: &[(usize, SetId)],
         limit: usize,
     ) -> Option<(Spot, u64)> {
@@ -206,16 +199,17 @@ impl Round<'_> {
         let mut tried = 0;
         for (bucket, set) in open {
             let view = self.view(self.claims.buckets[*bucket].pool, *set);
-            let blocks = HostBlocks::of(class, variant, &self.topology);
+            let blocks = HostBlocks::of(guest, &self.topology);
             let blocked = blocks.on_claims();
             let members = &self.claims.buckets[*bucket].members;
             let mut work = 0;
-            for claim in
-                self.claims
-                    .headroom
-                    .with_room(&class.claim_request, members, &blocked, &mut work)
-            {
-                let Some((place, cost)) = self.growth(claim, *set, &view, class) else {
+            for claim in self.claims.headroom.with_room(
+                &guest.class.claim_request,
+                members,
+                &blocked,
+                &mut work,
+            ) {
+                let Some((place, cost)) = self.growth(claim, *set, &view, guest.class) else {
                     continue;
                 };
                 if best.as_ref().is_none_or(|(_, least)| cost < *least) {
@@ -268,18 +262,13 @@ impl Round<'_> {
         ))
     }
 
-    fn find_new_claim(
-        &mut self,
-        class: &Class,
-        variant: &Variant,
-        wanted: SetId,
-    ) -> Option<NewClaim> {
-        if !HostBlocks::of(class, variant, &self.topology).allow_new_host() {
+    fn find_new_claim(&mut self, guest: Guest<'_>, wanted: SetId) -> Option<NewClaim> {
+        if !HostBlocks::of(guest, &self.topology).allow_new_host() {
             return None;
         }
         for pool in 0..self.pools.len() {
-            for set in self.reachable_sets(pool, self.pools[pool].set, wanted, class, variant) {
-                if let Some(new) = self.new_claim_in(pool, set, class) {
+            for set in self.reachable_sets(pool, self.pools[pool].set, wanted, guest) {
+                if let Some(new) = self.new_claim_in(pool, set, guest.class) {
                     return Some(new);
                 }
             }

@@ -5,7 +5,7 @@
 //! can break each other's constraints, or wait a round each.
 
 use super::bits::Bits;
-use super::class::{Class, Variant};
+use super::class::{Guest, Variant};
 use super::domains::KeyId;
 use super::round::Round;
 use super::sets::SetId;
@@ -22,15 +22,14 @@ impl Round<'_> {
         &mut self,
         pool: usize,
         set: SetId,
-        class: &Class,
-        variant: &Variant,
+        guest: Guest<'_>,
         settled: &mut Vec<SetId>,
     ) {
         let mut open = vec![set];
-        for key in &variant.keys {
+        for key in &guest.variant.keys {
             let mut next = Vec::with_capacity(1);
             for set in open {
-                self.settle_key(pool, set, *key, class, variant, &mut next);
+                self.settle_key(pool, set, *key, guest, &mut next);
                 if next.len() >= MAX_SETTLED {
                     break;
                 }
@@ -45,26 +44,25 @@ impl Round<'_> {
         pool: usize,
         set: SetId,
         key: KeyId,
-        class: &Class,
-        variant: &Variant,
+        guest: Guest<'_>,
         settled: &mut Vec<SetId>,
     ) {
         let view = self.view(pool, set);
         let own = &view.domains[key.idx()];
         if own.is_empty() {
-            if !self.needs_domain(key, variant) {
+            if !self.needs_domain(key, guest.variant) {
                 settled.push(set);
             }
             return;
         }
         let mut allowed = own.clone();
-        self.keep_allowed_domains(&mut allowed, key, class, variant);
+        self.keep_allowed_domains(&mut allowed, key, guest);
         let mut choices: Vec<(DomainOrder, SetId)> = Vec::with_capacity(1);
         let name = self.domains.name(key);
         for domain in allowed.iter() {
             let value = std::sync::Arc::clone(self.domains.value(key, domain));
             if let Some(narrowed) = self.sets.narrow(set, &name, &value) {
-                let order = self.domain_order(pool, narrowed, key, domain, variant);
+                let order = self.domain_order(pool, narrowed, key, domain, guest.variant);
                 choices.extend(order.map(|order| (order, narrowed)));
             }
         }
@@ -128,20 +126,14 @@ impl Round<'_> {
     }
 
     /// Takes away the domains that some constraint on the key forbids.
-    fn keep_allowed_domains(
-        &self,
-        allowed: &mut Bits,
-        key: KeyId,
-        class: &Class,
-        variant: &Variant,
-    ) {
+    fn keep_allowed_domains(&self, allowed: &mut Bits, key: KeyId, guest: Guest<'_>) {
         let retain = |allowed: &mut Bits, keep: &dyn Fn(usize) -> bool| {
             let removed: Vec<usize> = allowed.iter().filter(|domain| !keep(*domain)).collect();
             for domain in removed {
                 allowed.remove(domain);
             }
         };
-        for owned in &variant.owned {
+        for owned in &guest.variant.owned {
             let group = &self.topology.groups[owned.group];
             if group.identity.key != GroupKey::Label(key) {
                 continue;
@@ -163,7 +155,7 @@ impl Round<'_> {
                 }
             }
         }
-        for id in &class.blocked_by {
+        for id in &guest.class.blocked_by {
             let group = &self.topology.groups[*id];
             if group.identity.key == GroupKey::Label(key) {
                 retain(allowed, &|domain| group.count(domain) == 0);
@@ -172,19 +164,19 @@ impl Round<'_> {
     }
 
     /// Takes away the nodes that are in forbidden domains.
-    pub(super) fn keep_allowed_nodes(&self, nodes: &mut Bits, class: &Class, variant: &Variant) {
-        for key in &variant.keys {
+    pub(super) fn keep_allowed_nodes(&self, nodes: &mut Bits, guest: Guest<'_>) {
+        for key in &guest.variant.keys {
             let binds = |id: usize| self.topology.groups[id].identity.key == GroupKey::Label(*key);
-            let is_bound = variant.owned.iter().any(|owned| binds(owned.group));
-            if !is_bound && !class.blocked_by.iter().any(|id| binds(*id)) {
+            let is_bound = guest.variant.owned.iter().any(|owned| binds(owned.group));
+            if !is_bound && !guest.class.blocked_by.iter().any(|id| binds(*id)) {
                 continue;
             }
             let mut allowed = self.nodes.domains_of(*key, None);
-            self.keep_allowed_domains(&mut allowed, *key, class, variant);
+            self.keep_allowed_domains(&mut allowed, *key, guest);
             nodes.intersect(&self.nodes.in_domains(
                 *key,
                 &allowed,
-                !self.needs_domain(*key, variant),
+                !self.needs_domain(*key, guest.variant),
             ));
         }
     }
@@ -240,29 +232,33 @@ impl Part {
 }
 
 impl<'a> HostBlocks<'a> {
-    pub(super) fn of(class: &Class, variant: &Variant, topology: &'a Topology) -> Self {
+    pub(super) fn of(guest: Guest<'_>, topology: &'a Topology) -> Self {
         let mut blocks = Self {
             by: Vec::new(),
             unless: Vec::new(),
         };
-        for owned in &variant.owned {
+        for owned in &guest.variant.owned {
             let group = &topology.groups[owned.group];
             if group.identity.key != GroupKey::Hostname {
                 continue;
             }
             match group.identity.kind {
                 GroupKind::Spread { .. } if owned.counts_itself => {
-                    blocks.by.push((group, Part::Full))
+                    blocks.by.push((group, Part::Full));
                 }
                 GroupKind::Spread { .. } => blocks.by.push((group, Part::Overfull)),
                 GroupKind::Affinity if group.total == 0 && owned.counts_itself => {}
                 GroupKind::Affinity => blocks.unless.push(group),
                 GroupKind::AntiAffinity | GroupKind::InverseAntiAffinity => {
-                    blocks.by.push((group, Part::Present))
+                    blocks.by.push((group, Part::Present));
                 }
             }
         }
-        let away = class.blocked_by.iter().map(|id| &topology.groups[*id]);
+        let away = guest
+            .class
+            .blocked_by
+            .iter()
+            .map(|id| &topology.groups[*id]);
         blocks.by.extend(
             away.filter(|it| it.identity.key == GroupKey::Hostname)
                 .map(|it| (it, Part::Present)),

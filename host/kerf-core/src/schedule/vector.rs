@@ -33,8 +33,11 @@ impl ResourceIndex {
     }
 
     pub(super) fn vector(&self, resources: &Resources) -> Vector {
-        let mut vector = Vector::default();
-        vector.rest = vec![0; (COMMON.len() + self.extended.len()).saturating_sub(INLINE)];
+        let rest = (COMMON.len() + self.extended.len()).saturating_sub(INLINE);
+        let mut vector = Vector {
+            inline: [0; INLINE],
+            rest: vec![0; rest],
+        };
         for (place, name) in self.names().enumerate() {
             vector.set(place, resources.amount(name));
         }
