@@ -332,7 +332,7 @@ fn combine(layers: &[Vec<(usize, i32)>], candidates: usize) -> Vec<Option<i64>> 
     };
     let half = 1_i64 << (bits - 1);
     let mut combined = vec![0_i64; candidates];
-    for layer in layers {
+    for layer in layers.iter().rev() {
         combined.iter_mut().for_each(|score| *score <<= bits);
         for (candidate, score) in layer {
             // 0 is "no opinion", which comes after every score.

@@ -59,13 +59,13 @@ pub enum LoadError {
         "its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release"
     )]
     WrongTypes(String),
-    #[error("its describe function failed: {0}")]
+    #[error("its describe function {0}")]
     Describe(#[source] CallError),
     #[error("its description cannot be used: {0}")]
     BadMetadata(String),
     #[error("its configuration is refused: {0}")]
     Config(String),
-    #[error("it failed a trial call: {0}")]
+    #[error("in a trial call it {0}")]
     Smoke(#[source] CallError),
 }
 

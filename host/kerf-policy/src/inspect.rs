@@ -22,7 +22,7 @@ pub struct Interfaces {
 pub fn interfaces(bytes: &[u8]) -> Result<Interfaces, LoadError> {
     check_header(bytes)?;
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::Malformed {
-        offset: usize::try_from(error.offset()).unwrap_or(usize::MAX),
+        offset: error.offset(),
         detail: error.message().to_owned(),
     };
     let mut found = Interfaces::default();
