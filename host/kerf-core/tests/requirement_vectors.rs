@@ -2,6 +2,8 @@
 //!
 //! The fixture is the first 500 cases of `upstream requirements --seed 1 --count 2000`.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use kerf_core::requirement::{Operator, Requirement};
 use kerf_core::requirements::{Requirements, Undefined};
 use serde_json::Value;

@@ -5,3 +5,4 @@ mod kit;
 mod limits;
 mod nodes;
 mod preferences;
+mod topology;
