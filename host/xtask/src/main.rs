@@ -11,6 +11,7 @@
 mod crds;
 mod demo;
 mod deps;
+mod plugins;
 mod process;
 mod reference;
 mod suites;
@@ -52,6 +53,9 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the example policies.
+    #[command(subcommand)]
+    Plugins(plugins::Command),
     /// Start a local cluster with kerf in it and watch pods become nodes.
     Run(demo::Args),
     /// Run every check, then every test suite against its time budget.
@@ -77,6 +81,7 @@ fn run() -> Result<()> {
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
         Command::Reference { check } => reference::run(check),
+        Command::Plugins(command) => plugins::run(&command),
         Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),
         Command::Vectors(args) => vectors::run(&args),
