@@ -65,6 +65,8 @@ pub enum LoadError {
     BadMetadata(String),
     #[error("its configuration is refused: {0}")]
     Config(String),
+    #[error("its validate-config function {0}")]
+    Validate(#[source] CallError),
     #[error("in a trial call it {0}")]
     Smoke(#[source] CallError),
 }
@@ -74,9 +76,9 @@ pub enum LoadError {
 pub enum CallError {
     #[error("used up its {limit} units of fuel; do less work per candidate or raise limits.fuel")]
     Fuel { limit: u64 },
-    #[error("did not answer within {} ms; do less work or raise limits.timeoutMs", .limit.as_millis())]
+    #[error("did not answer within {} ms; do less work or raise limits.timeout", .limit.as_millis())]
     Deadline { limit: Duration },
-    #[error("needed more than {} KiB of memory; use less or raise limits.memoryMiB", .limit_bytes / 1024)]
+    #[error("needed more than {} KiB of memory; use less or raise limits.memoryMib", .limit_bytes / 1024)]
     Memory { limit_bytes: usize },
     #[error("crashed: {}{}", .message.as_deref().unwrap_or(.trap), frames_text(.frames))]
     Trap {
@@ -111,6 +113,16 @@ pub enum CallError {
     Internal(String),
     #[error("could not be started: {0}")]
     Instantiate(String),
+}
+
+impl LoadError {
+    /// Whether the same bytes may load another time, because the machine had a part in the failure.
+    pub(crate) fn is_transient(&self) -> bool {
+        let (Self::Describe(error) | Self::Validate(error) | Self::Smoke(error)) = self else {
+            return false;
+        };
+        matches!(error, CallError::Deadline { .. })
+    }
 }
 
 impl CallError {

@@ -4,7 +4,8 @@ use crate::call::{CallReport, LogLine};
 use crate::chain::{Now, RunResult};
 use crate::circuit::Circuit;
 use crate::digest::PolicyDigest;
-use crate::error::CallError;
+use crate::error::{CallError, LoadError};
+use crate::hook::Hook;
 use crate::limits::CallLimits;
 use crate::memo::Memo;
 use crate::policy::Policy;
@@ -42,6 +43,39 @@ pub(crate) struct Link {
     pub(crate) serving: Option<Arc<Serving>>,
     /// Why the newest version or configuration does not serve.
     pub(crate) load_error: Option<String>,
+    /// What was refused, so that it is not tried at every reconciliation.
+    pub(crate) refused: Option<Refused>,
+}
+
+/// Bytes and a configuration that did not load, and would not load if they were tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) digest: PolicyDigest,
+    pub(crate) hook: Hook,
+    pub(crate) pin: Option<PolicyDigest>,
+    pub(crate) config: Option<serde_json::Value>,
+    pub(crate) error: LoadError,
+}
+
+impl Refused {
+    /// `None` for a failure that another try may not have, such as a time-out on a busy machine.
+    pub(crate) fn new(spec: &PolicySpec, bytes: &[u8], error: &LoadError) -> Option<Self> {
+        (!error.is_transient()).then(|| Self {
+            digest: PolicyDigest::of(bytes),
+            hook: spec.hook,
+            pin: spec.digest,
+            config: spec.config.clone(),
+            error: error.clone(),
+        })
+    }
+
+    /// Whether `spec` and `bytes` are what was refused.
+    pub(crate) fn is_same(&self, spec: &PolicySpec, bytes: &[u8]) -> bool {
+        self.hook == spec.hook
+            && self.pin == spec.digest
+            && self.config == spec.config
+            && self.digest == PolicyDigest::of(bytes)
+    }
 }
 
 impl Link {

@@ -8,7 +8,7 @@ use crate::digest::PolicyDigest;
 use crate::engine::Engine;
 use crate::error::LoadError;
 use crate::hook::Hook;
-use crate::link::{Link, Record, Serving};
+use crate::link::{Link, Record, Refused, Serving};
 use crate::memo::Memo;
 use crate::policy::{Metadata, Policy};
 use crate::smoke;
@@ -62,20 +62,25 @@ impl Registry {
         bytes: &[u8],
     ) -> Result<Loaded, LoadError> {
         let mut compiled = self.lock_swap();
-        let old = self
-            .find(node_class, &spec.name)
-            .and_then(|link| link.serving.clone());
-        let outcome = self.load(&mut compiled, &spec, bytes, old.as_ref());
-        let (serving, load_error, outcome) = match outcome {
-            Ok((serving, loaded)) => (Some(serving), None, Ok(loaded)),
-            Err(error) => (old, Some(error.to_string()), Err(error)),
+        let (old, refused) = match self.find(node_class, &spec.name) {
+            Some(link) => (link.serving.clone(), link.refused.clone()),
+            None => (None, None),
         };
+        let (serving, refused, outcome) = match refused.filter(|it| it.is_same(&spec, bytes)) {
+            Some(refused) => (old, Some(refused.clone()), Err(refused.error)),
+            None => match self.load(&mut compiled, &spec, bytes, old.as_ref()) {
+                Ok((serving, loaded)) => (Some(serving), None, Ok(loaded)),
+                Err(error) => (old, Refused::new(&spec, bytes, &error), Err(error)),
+            },
+        };
+        let load_error = outcome.as_ref().err().map(ToString::to_string);
         self.put(
             node_class,
             Link {
                 spec,
                 serving,
                 load_error,
+                refused,
             },
         );
         compiled.retain(|_, policy| policy.strong_count() > 0);
@@ -94,6 +99,7 @@ impl Registry {
                 spec,
                 serving,
                 load_error: Some(reason.to_owned()),
+                refused: None,
             },
         );
     }
@@ -222,7 +228,7 @@ fn config_text(spec: &PolicySpec, policy: &Policy) -> String {
 fn check_config(policy: &Policy, config: &str, spec: &PolicySpec) -> Result<(), LoadError> {
     let errors = policy
         .validate_config(config, &spec.limits)
-        .map_err(|error| LoadError::Config(format!("its validate-config {error}")))?;
+        .map_err(LoadError::Validate)?;
     if errors.is_empty() {
         return Ok(());
     }

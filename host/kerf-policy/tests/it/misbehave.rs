@@ -81,7 +81,7 @@ fn an_endless_loop_with_endless_fuel_is_killed_at_its_timeout() {
         fastest <= timeout + Duration::from_millis(10),
         "killed too late: {fastest:?}"
     );
-    expect!["did not answer within 100 ms; do less work or raise limits.timeoutMs"]
+    expect!["did not answer within 100 ms; do less work or raise limits.timeout"]
         .assert_eq(&reports[0].result.as_ref().unwrap_err().to_string());
 }
 
@@ -91,7 +91,7 @@ fn memory_without_end_is_refused() {
     check(
         "(drop (memory.grow (i32.const 2000))) unreachable",
         "memory",
-        expect!["needed more than 65536 KiB of memory; use less or raise limits.memoryMiB"],
+        expect!["needed more than 65536 KiB of memory; use less or raise limits.memoryMib"],
     );
 }
 
@@ -100,7 +100,7 @@ fn growing_in_small_steps_meets_the_same_limit() {
     check(
         "(loop $l (br_if $l (i32.ne (i32.const -1) (memory.grow (i32.const 16))))) unreachable",
         "memory",
-        expect!["needed more than 65536 KiB of memory; use less or raise limits.memoryMiB"],
+        expect!["needed more than 65536 KiB of memory; use less or raise limits.memoryMib"],
     );
 }
 

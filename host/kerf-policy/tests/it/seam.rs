@@ -68,7 +68,7 @@ fn world() -> (Snapshot, Plan) {
     };
     let claim = PlannedClaim {
         pool: "default".into(),
-        node_class: node_class.clone(),
+        node_class,
         requirements: Arc::default(),
         offerings: planned.into(),
         requests: Resources::of(500, 1 << 30),

@@ -342,7 +342,7 @@ fn each_policy_sees_what_the_earlier_ones_left() {
         config: Some(json!({"maxPremiumPercent": 30})),
         ..spec("arm")
     };
-    registry.update(CLASS, arm.clone(), CHEAPEST_ARM).unwrap();
+    registry.update(CLASS, arm, CHEAPEST_ARM).unwrap();
     assert_eq!(best(&ask(&registry)), None, "50 is more than 30 % above 30");
 
     registry.update(CLASS, exclude, PREFER_FAMILY).unwrap();
@@ -426,4 +426,41 @@ fn no_decision_fails_or_waits_while_versions_change() {
         let seen = reader.join().unwrap();
         assert!(seen[0] > 0 && seen[1] > 0 && seen[2] == 0, "{seen:?}");
     });
+}
+
+#[test]
+fn a_refused_version_is_not_tried_again_until_something_changes() {
+    let registry = registry();
+    let bad = Guest {
+        select: "unreachable",
+        ..Guest::default()
+    }
+    .component();
+    let first = registry.update(CLASS, spec("policy"), &bad).unwrap_err();
+    let started = Instant::now();
+    for _ in 0..1000 {
+        assert_eq!(
+            registry.update(CLASS, spec("policy"), &bad),
+            Err(first.clone())
+        );
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "it compiles each time"
+    );
+
+    let monitor = PolicySpec {
+        mode: Mode::Monitor,
+        failure_policy: FailurePolicy::Fail,
+        ..spec("policy")
+    };
+    registry.update(CLASS, monitor, &bad).unwrap_err();
+
+    assert!(
+        registry.chain(CLASS).select(&types(), now()).is_ok(),
+        "what concerns only the host is in force"
+    );
+    registry
+        .update(CLASS, prefers("ecs.g7"), PREFER_FAMILY)
+        .unwrap();
 }
