@@ -14,9 +14,11 @@ mod daemon;
 mod domains;
 mod explain;
 mod finalize;
+mod improve;
 mod intake;
 mod limits;
 mod nodes;
+mod pack;
 mod place;
 mod pool;
 mod round;
@@ -58,6 +60,7 @@ pub fn schedule(
     let mut round = Round::new(snapshot, preferences, intake.pods);
     let mut classes = std::mem::take(&mut round.classes.classes);
     let outcome = place_all(&mut round, &mut classes, budget);
+    round.improve(&classes);
     let mut rejected = intake.rejected;
     for class in &outcome.unplaced {
         let reason = match class.was_tried {

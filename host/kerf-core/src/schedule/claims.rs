@@ -80,6 +80,17 @@ impl Claims {
         self.join_bucket(idx, pool, set);
     }
 
+    /// Takes a claim out of the round; its place stays, without pods.
+    pub(super) fn remove(&mut self, idx: usize) {
+        let claim = &mut self.all[idx];
+        claim.pods.clear();
+        if let Some(bucket) = self.bucket_ids.get(&(claim.pool, claim.set)) {
+            let bucket = &mut self.buckets[*bucket];
+            bucket.members.remove(idx);
+            bucket.count -= 1;
+        }
+    }
+
     fn join_bucket(&mut self, idx: usize, pool: usize, set: SetId) {
         let next = self.buckets.len();
         let bucket = *self.bucket_ids.entry((pool, set)).or_insert(next);

@@ -75,6 +75,15 @@ pub(super) struct Owned {
 }
 
 impl Class {
+    /// Whether nothing but its requests and its node requirements decides where it can be.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_counted = !self.counted.is_empty() || !self.inverse.is_empty();
+        !is_counted
+            && !self.depends_on_others()
+            && self.spec.host_ports.is_empty()
+            && self.variants.len() == 1
+    }
+
     /// Whether its fate can change while others are placed.
     pub(super) fn depends_on_others(&self) -> bool {
         !self.blocked_by.is_empty()

@@ -100,9 +100,17 @@ impl Round<'_> {
     }
 
     /// Counts a claim in its zone, once it has settled on one.
-    fn count_zone(&mut self, pool: usize, set: SetId) {
+    pub(super) fn count_zone(&mut self, pool: usize, set: SetId) {
         if let Some(zone) = self.settled_zone(set).map(std::sync::Arc::from) {
             *self.zone_nodes[pool].entry(zone).or_default() += 1;
+        }
+    }
+
+    /// Takes back [`Self::count_zone`].
+    pub(super) fn uncount_zone(&mut self, pool: usize, set: SetId) {
+        let zone = self.settled_zone(set).map(str::to_owned);
+        if let Some(count) = zone.and_then(|zone| self.zone_nodes[pool].get_mut(&*zone)) {
+            *count = count.saturating_sub(1);
         }
     }
 

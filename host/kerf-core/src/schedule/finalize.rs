@@ -50,6 +50,9 @@ impl<'r, 's> Finalizer<'r, 's> {
 
     pub(super) fn planned_claims(mut self) -> Vec<PlannedClaim> {
         (0..self.round.claims.all.len())
+            .filter(|claim| !self.round.claims.all[*claim].pods.is_empty())
+            .collect::<Vec<_>>()
+            .into_iter()
             .map(|claim| self.planned_claim(claim))
             .collect()
     }

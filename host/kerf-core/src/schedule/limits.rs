@@ -72,6 +72,15 @@ impl Remaining {
         }
     }
 
+    pub(super) fn return_node(&mut self, capacity: &Vector) {
+        if let Some(nodes) = &mut self.nodes {
+            *nodes += 1;
+        }
+        for (place, left) in &mut self.places {
+            *left += capacity.at(*place);
+        }
+    }
+
     pub(super) fn change(&mut self, from: &Vector, to: &Vector) {
         for (place, left) in &mut self.places {
             *left += from.at(*place) - to.at(*place);
