@@ -18,6 +18,7 @@ mod link;
 mod memo;
 mod policy;
 mod registry;
+mod schema;
 mod seam;
 mod selection;
 mod smoke;

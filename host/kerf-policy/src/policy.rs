@@ -11,6 +11,7 @@ use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
 use crate::inspect;
 use crate::limits::{CANDIDATES_MAX, CONFIG_BYTES_MAX, CallLimits};
+use crate::schema;
 use crate::selection::{Selection, SelectionInput};
 use std::fmt;
 use wasmtime::Store;
@@ -96,7 +97,7 @@ impl Policy {
         &self.metadata
     }
 
-    /// Asks the policy whether it can work with `config`. The outer error is a call that failed.
+    /// Checks `config` against the policy's schema and then asks the policy itself. The outer error is a call that failed.
     pub fn validate_config(
         &self,
         config: &str,
@@ -112,6 +113,10 @@ impl Policy {
                 message,
             }]);
         }
+        let errors = self.check_schema(config);
+        if !errors.is_empty() {
+            return Ok(errors);
+        }
         let limits = limits.for_loading();
         let report = self.call(&limits, limits.fuel(0), |plugin, store| {
             plugin
@@ -126,6 +131,19 @@ impl Policy {
                 message: shorten(&e.message),
             })
             .collect())
+    }
+
+    fn check_schema(&self, config: &str) -> Vec<ConfigError> {
+        let Some(schema) = &self.metadata.config_schema else {
+            return Vec::new();
+        };
+        match serde_json::from_str(config) {
+            Ok(config) => schema::check(schema, &config),
+            Err(error) => vec![ConfigError {
+                path: String::new(),
+                message: format!("is not JSON: {error}"),
+            }],
+        }
     }
 
     /// Asks for a ranking. The result is checked: every index exists and no candidate is named twice.

@@ -92,7 +92,7 @@ fn a_policy_says_what_is_wrong_with_a_configuration() {
     assert!(errors("{}").is_empty());
     expect![[r#"
         [
-            "config: unknown field `wieghts`, expected `weights` or `exclude` at line 1 column 10",
+            "/wieghts: is not a key of this policy; it knows weights, exclude",
         ]
     "#]]
     .assert_debug_eq(&errors(r#"{"wieghts":{}}"#));
