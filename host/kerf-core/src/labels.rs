@@ -97,6 +97,10 @@ pub const WELL_KNOWN: &[&str] = &[
     RESERVATION_ID,
 ];
 
+/// Prefix of the labels by which the disk CSI driver says which disk categories a node can attach. Volumes name them
+/// in their node affinity.
+pub const DISK_TYPE_PREFIX: &str = "node.csi.alibabacloud.com/disktype.";
+
 /// Label domains that users may not set in a NodePool, apart from the well-known keys.
 pub const RESTRICTED_DOMAINS: &[&str] = &["karpenter.sh", GROUP, ALIAS_DOMAIN];
 
@@ -130,7 +134,13 @@ pub fn normalize_key(key: &str) -> Cow<'_, str> {
 
 /// Whether a claim that does not define the (canonical) key can still take any value of it.
 pub fn is_well_known(key: &str) -> bool {
-    WELL_KNOWN.contains(&key)
+    WELL_KNOWN.contains(&key) || key.starts_with(DISK_TYPE_PREFIX)
+}
+
+/// Whether every node gets the (canonical) key with the value `true` once it runs. Pods may select it, and claims
+/// never carry it.
+pub fn is_set_by_registration(key: &str) -> bool {
+    matches!(key, REGISTERED | INITIALIZED)
 }
 
 /// Whether users are refused the (canonical) key in NodePools, NodeClaims and pod constraints.

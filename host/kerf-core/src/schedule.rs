@@ -1,7 +1,7 @@
 //! Scheduling: which pending pod goes where, and which nodes to make for the rest.
 //!
 //! [`schedule`] reads as the sequence of a round: collect and check the pods (`intake`), prepare the tables
-//! (`round`), place pods one by one (`place`, `settle`, `commit`), and turn the result into a plan (`finalize`,
+//! (`round`), place pods one by one (`queue`, `place`, `settle`, `commit`), and turn the result into a plan (`finalize`,
 //! `explain`). What makes it fast: pods are classes, requirement sets are numbers whose combinations are remembered
 //! (`sets`), each pair of pool and set has one sorted list of shapes (`view`), and full hosts are skipped in blocks
 //! (`shelf`).
@@ -21,6 +21,7 @@ mod nodes;
 mod pack;
 mod place;
 mod pool;
+mod queue;
 mod round;
 mod sets;
 mod settle;
@@ -30,19 +31,17 @@ mod topology;
 mod vector;
 mod view;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::plan::{Placement, Plan, PoolProblem, WorkBudget};
+use crate::plan::{Plan, PoolProblem, WorkBudget};
 use crate::pod::Pod;
 use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
-use class::{Class, Guest};
-use place::Spot;
 use round::Round;
 
 /// Plans the pending pods of a snapshot and the pods of nodes that are being removed.
@@ -59,15 +58,15 @@ pub fn schedule(
     let intake = intake::collect(snapshot);
     let mut round = Round::new(snapshot, preferences, intake.pods);
     let mut classes = std::mem::take(&mut round.classes.classes);
-    let outcome = place_all(&mut round, &mut classes, budget);
+    let outcome = queue::place_all(&mut round, &mut classes, budget);
     round.improve(&classes);
     let mut rejected = intake.rejected;
-    for class in &outcome.unplaced {
-        let reason = match class.was_tried {
-            true => round.explain(&classes[class.idx]),
+    for left in outcome.unplaced {
+        let reason = match left.was_tried {
+            true => round.explain(&classes[left.class]),
             false => UnschedulableReason::BudgetExhausted,
         };
-        rejected.push((class.pods.clone(), reason));
+        rejected.push((left.pods, reason));
     }
     let mut plan = Plan {
         placements: outcome.placements,
@@ -79,105 +78,6 @@ pub fn schedule(
     plan.work_used = round.work;
     plan.new_claims = finalize::Finalizer::new(&mut round).planned_claims();
     plan
-}
-
-/// What became of the pods of a round, apart from the claims.
-struct Outcome {
-    placements: Vec<Placement>,
-    unplaced: Vec<Unplaced>,
-    is_partial: bool,
-}
-
-/// Pods of one class without a place.
-struct Unplaced {
-    idx: usize,
-    was_tried: bool,
-    pods: Vec<Arc<Pod>>,
-}
-
-/// Places pods until a whole pass over those that are left changes nothing.
-fn place_all(round: &mut Round<'_>, classes: &mut [Class], budget: WorkBudget) -> Outcome {
-    let mut queue: VecDeque<(usize, Option<usize>)> =
-        (0..round.pods.len()).map(|pod| (pod, None)).collect();
-    let mut placements = Vec::new();
-    let mut placed = 0;
-    let mut hopeless: Vec<usize> = Vec::new();
-    while let Some((pod, tried_at)) = queue.pop_front() {
-        // The rest was tried after this pod was, and nothing has changed since.
-        if tried_at == Some(placed) || round.work >= budget.0 {
-            queue.push_front((pod, tried_at));
-            break;
-        }
-        let class = &mut classes[round.class_of[pod]];
-        let spot = match class.failed_at {
-            Some(at) if at == placed || !class.depends_on_others() => None,
-            _ => find_with_preferences(round, class),
-        };
-        match spot {
-            Some(spot) => {
-                round.commit(pod, class, &spot);
-                placed += 1;
-                if let Spot::Node(node) = spot {
-                    let pod = Arc::clone(&round.pods[pod]);
-                    placements.push(Placement {
-                        pod,
-                        node: round.nodes.target(node),
-                    });
-                }
-            }
-            None => {
-                class.failed_at = Some(placed);
-                if class.depends_on_others() {
-                    queue.push_back((pod, Some(placed)));
-                } else {
-                    hopeless.push(pod);
-                }
-            }
-        }
-    }
-    let is_partial = queue.iter().any(|(_, tried_at)| tried_at.is_none());
-    let left = hopeless.into_iter().map(|pod| (pod, true));
-    let left = left.chain(
-        queue
-            .into_iter()
-            .map(|(pod, tried_at)| (pod, tried_at.is_some())),
-    );
-    Outcome {
-        placements,
-        unplaced: unplaced(round, left),
-        is_partial,
-    }
-}
-
-/// Tries the class with all its preferences, then with one less each.
-fn find_with_preferences(round: &mut Round<'_>, class: &Class) -> Option<Spot> {
-    class
-        .variants
-        .iter()
-        .find_map(|variant| round.find_spot(Guest { class, variant }))
-}
-
-fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec<Unplaced> {
-    let mut by_class: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
-    for (pod, was_tried) in pods {
-        by_class
-            .entry((round.class_of[pod], was_tried))
-            .or_default()
-            .push(pod);
-    }
-    let of_class = by_class.into_iter().map(|((idx, was_tried), mut pods)| {
-        pods.sort_unstable();
-        let pods = pods
-            .into_iter()
-            .map(|pod| Arc::clone(&round.pods[pod]))
-            .collect();
-        Unplaced {
-            idx,
-            was_tried,
-            pods,
-        }
-    });
-    of_class.collect()
 }
 
 /// Groups pods by equal reasons; the groups and the pods in them are in the order of planning.

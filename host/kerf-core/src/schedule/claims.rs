@@ -39,6 +39,7 @@ impl Claim {
 pub(super) struct Bucket {
     pub(super) pool: usize,
     pub(super) set: SetId,
+    pub(super) view: Rc<View>,
     pub(super) members: Bits,
     pub(super) count: usize,
 }
@@ -58,14 +59,14 @@ pub(super) struct Claims {
 impl Claims {
     pub(super) fn push(&mut self, claim: Claim, free: Vector, headroom: Vector) -> usize {
         let idx = self.all.len();
-        self.join_bucket(idx, claim.pool, claim.set);
+        self.join_bucket(idx, claim.pool, claim.set, &claim.view);
         self.all.push(claim);
         self.free.push(free);
         self.headroom.push(headroom);
         idx
     }
 
-    /// Moves a claim to the bucket of its new set.
+    /// Moves a claim, whose view is new already, to the bucket of its new set.
     pub(super) fn change_set(&mut self, idx: usize, set: SetId) {
         let (pool, old) = (self.all[idx].pool, self.all[idx].set);
         if old == set {
@@ -77,7 +78,8 @@ impl Claims {
             bucket.count -= 1;
         }
         self.all[idx].set = set;
-        self.join_bucket(idx, pool, set);
+        let view = Rc::clone(&self.all[idx].view);
+        self.join_bucket(idx, pool, set, &view);
     }
 
     /// Takes a claim out of the round; its place stays, without pods.
@@ -91,13 +93,15 @@ impl Claims {
         }
     }
 
-    fn join_bucket(&mut self, idx: usize, pool: usize, set: SetId) {
+    fn join_bucket(&mut self, idx: usize, pool: usize, set: SetId, view: &Rc<View>) {
         let next = self.buckets.len();
         let bucket = *self.bucket_ids.entry((pool, set)).or_insert(next);
         if bucket == next {
+            let view = Rc::clone(view);
             self.buckets.push(Bucket {
                 pool,
                 set,
+                view,
                 members: Bits::default(),
                 count: 0,
             });

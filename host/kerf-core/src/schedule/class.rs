@@ -55,6 +55,9 @@ pub(super) struct Variant {
     pub(super) set: Option<SetId>,
     pub(super) tolerations: TolerationsId,
     pub(super) owned: Vec<Owned>,
+    /// Whether spreads count only the domains that have nodes, as kube-scheduler does. Upstream counts all domains that
+    /// could have some, which spreads better but can leave a pod without a place that would have had one.
+    pub(super) is_last_resort: bool,
     /// Label keys whose value a node must have settled on once the pod is there.
     pub(super) keys: Vec<KeyId>,
 }
@@ -219,6 +222,16 @@ impl ClassContext<'_> {
         while kept.give_up_one(self.has_soft_taints) {
             variants.push(self.variant(spec, constraints, &kept));
         }
+        if constraints
+            .required
+            .iter()
+            .any(|owned| self.topology.groups[owned.group].is_label_spread())
+        {
+            variants.push(Variant {
+                is_last_resort: true,
+                ..self.variant(spec, constraints, &kept)
+            });
+        }
         variants
     }
 
@@ -259,6 +272,7 @@ impl ClassContext<'_> {
             set: set.map(|set| self.sets.intern(set)),
             tolerations: self.taints.tolerations(&tolerations),
             owned,
+            is_last_resort: false,
             keys: Vec::new(),
         }
     }

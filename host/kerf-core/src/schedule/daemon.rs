@@ -2,11 +2,9 @@
 
 use super::vector::{ResourceIndex, Vector};
 use crate::instance_type::InstanceType;
-use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::pod::{DaemonPod, HostPort, OwnerKind, PodPhase, PodSpec};
-use crate::requirement::Requirement;
 use crate::requirements::{Requirements, Undefined};
 use crate::resources::Resources;
 use crate::schedule::pool::type_meets;
@@ -40,17 +38,13 @@ impl DaemonLoad {
         daemons: &[DaemonPod],
         resources: &ResourceIndex,
     ) -> Self {
-        // DaemonSets may select on what every node gets once it is there.
-        let mut settled = template.clone();
-        settled.add(Requirement::in_values(labels::REGISTERED, ["true"]));
-        settled.add(Requirement::in_values(labels::INITIALIZED, ["true"]));
         let on_pool = daemons
             .iter()
             .filter(|daemon| tolerates(&daemon.spec, &pool.template.taints));
         let daemons = on_pool.filter_map(|daemon| {
             let terms = strict_terms(&daemon.spec).into_iter();
             let terms = terms
-                .filter(|term| settled.is_compatible(term, Undefined::WellKnownAllowed))
+                .filter(|term| template.is_compatible(term, Undefined::WellKnownAllowed))
                 .collect::<Vec<_>>();
             let requests = resources.vector(&with_one_pod(&daemon.spec.requests));
             (!terms.is_empty()).then(|| PoolDaemon {

@@ -9,10 +9,11 @@ use super::pool::Closed;
 use super::round::Round;
 use super::sets::SetId;
 use super::topology::{GroupId, GroupKey, GroupKind};
+use crate::labels;
 use crate::reason::{
     Failure, PoolFailure, Shortage, Unavailable, UnavailableOffering, UnschedulableReason,
 };
-use crate::requirements::Undefined;
+use crate::requirements::{Requirements, Undefined};
 use crate::resources::NODES;
 
 /// More places than this in a message tell nothing new.
@@ -101,8 +102,12 @@ impl Round<'_> {
     }
 
     fn no_instance_type(&self, set: SetId) -> Failure {
+        let mut requirements = Requirements::clone(self.sets.at(set));
+        for key in [labels::REGISTERED, labels::INITIALIZED] {
+            requirements.remove(key);
+        }
         Failure::NoInstanceType {
-            requirements: self.sets.at(set).to_string(),
+            requirements: requirements.to_string(),
         }
     }
 
@@ -306,7 +311,7 @@ impl Round<'_> {
         };
         if owned.iter().any(on_hosts) {
             return Some(Failure::PodAffinity {
-                key: crate::labels::HOSTNAME.to_owned(),
+                key: labels::HOSTNAME.to_owned(),
             });
         }
         for id in owned.iter().chain(&class.blocked_by) {
@@ -321,7 +326,7 @@ impl Round<'_> {
                     max_skew,
                     min_domains,
                 } => {
-                    let most = group.least_count(min_domains) + max_skew;
+                    let most = group.least_count(&group.eligible, min_domains) + max_skew;
                     let counts = group.eligible.iter();
                     let counts =
                         counts.map(|it| (self.domains.value(key, it).to_string(), group.count(it)));

@@ -237,6 +237,9 @@ fn planned_offering(entry: &PoolEntry, shape: usize, sale: usize) -> PlannedOffe
 /// The claim's requirements with the instance types and capacity types that its offerings have.
 fn narrowed_requirements(set: &Requirements, offerings: &[PlannedOffering]) -> Requirements {
     let mut requirements = set.clone();
+    for key in [labels::REGISTERED, labels::INITIALIZED] {
+        requirements.remove(key);
+    }
     let min_values = |key| set.on(key).and_then(Requirement::min_values);
     let types = Requirement::in_values(
         labels::INSTANCE_TYPE,

@@ -81,11 +81,12 @@ fn objection(pod: &Pod) -> Option<UnschedulableReason> {
     if let Some((claim, problem)) = broken {
         return Some(UnschedulableReason::Volume { claim, problem });
     }
+    let is_refused = |key: &str| labels::is_restricted(key) && !labels::is_set_by_registration(key);
     let selected = spec
         .node_selector
         .keys()
         .map(|key| labels::normalize_key(key));
-    if let Some(key) = selected.into_iter().find(|key| labels::is_restricted(key)) {
+    if let Some(key) = selected.into_iter().find(|key| is_refused(key)) {
         return Some(UnschedulableReason::RestrictedLabel {
             key: key.into_owned(),
         });
@@ -95,7 +96,7 @@ fn objection(pod: &Pod) -> Option<UnschedulableReason> {
         .iter()
         .flat_map(|term| term.iter())
         .map(crate::requirement::Requirement::key);
-    if let Some(key) = keys.into_iter().find(|key| labels::is_restricted(key)) {
+    if let Some(key) = keys.into_iter().find(|key| is_refused(key)) {
         return Some(UnschedulableReason::RestrictedLabel {
             key: key.to_owned(),
         });

@@ -198,6 +198,20 @@ fn shift(weights: &mut [f64], loads: &[f64]) {
     }
 }
 
+impl Rule {
+    fn takes(self, request: &[f64], free: &[f64]) -> f64 {
+        let shares = request
+            .iter()
+            .zip(free)
+            .map(|(wanted, free)| wanted / free.max(1.0));
+        match self {
+            Self::Sum => shares.sum(),
+            Self::Largest => shares.fold(0.0, f64::max),
+            Self::Squares => shares.map(|share| share * share).sum::<f64>().sqrt(),
+        }
+    }
+}
+
 /// How much an item takes of what is left, in one number. None of them is best everywhere.
 #[derive(Clone, Copy)]
 enum Rule {
@@ -242,9 +256,9 @@ impl<'a> Filler<'a> {
         let mut mixes = Vec::new();
         while self.left.iter().any(|left| *left > 0) {
             for (idx, bin) in self.values.bins.iter().enumerate() {
-                if !candidates[idx]
+                if candidates[idx]
                     .as_ref()
-                    .is_some_and(|it| self.times(it) > 0)
+                    .is_none_or(|it| self.times(it) == 0)
                 {
                     candidates[idx] = Some(self.best_mix(*bin, work));
                 }
@@ -282,7 +296,33 @@ impl<'a> Filler<'a> {
         better(better(first, second), third)
     }
 
-    /// Fills one bin: at each step with the item that has the most value for what it takes of what is left.
+    /// The item that has the most value for what it takes of what is left.
+    fn best_item(
+        &self,
+        bin: &OpenBin,
+        free: &[f64],
+        content: &[u32],
+        rule: Rule,
+    ) -> Option<(usize, f64)> {
+        let mut best: Option<(usize, f64)> = None;
+        for (item, request) in self.problem.requests.iter().enumerate() {
+            let fits = bin.holds[item]
+                && request
+                    .iter()
+                    .zip(free)
+                    .all(|(wanted, free)| wanted <= free);
+            if content[item] >= self.left[item] || !fits {
+                continue;
+            }
+            let worth = self.values.items[item] / rule.takes(request, free).max(f64::MIN_POSITIVE);
+            if best.is_none_or(|(_, most)| worth > most) {
+                best = Some((item, worth));
+            }
+        }
+        best
+    }
+
+    /// Fills one bin, item by item.
     fn mix_by(&self, bin: usize, rule: Rule, work: &mut u64) -> Candidate {
         let open = &self.problem.bins[bin];
         let mut free = open.room.clone();
@@ -290,31 +330,7 @@ impl<'a> Filler<'a> {
         let mut value = 0.0;
         loop {
             *work += self.left.len() as u64 / WORK_RATIO + 1;
-            let mut best: Option<(usize, f64)> = None;
-            for item in 0..self.left.len() {
-                let request = &self.problem.requests[item];
-                let fits = open.holds[item]
-                    && request
-                        .iter()
-                        .zip(&free)
-                        .all(|(wanted, free)| wanted <= free);
-                if content[item] >= self.left[item] || !fits {
-                    continue;
-                }
-                let shares = request
-                    .iter()
-                    .zip(&free)
-                    .map(|(wanted, free)| wanted / free.max(1.0));
-                let takes: f64 = match rule {
-                    Rule::Sum => shares.sum(),
-                    Rule::Largest => shares.fold(0.0, f64::max),
-                    Rule::Squares => shares.map(|share| share * share).sum::<f64>().sqrt(),
-                };
-                let worth = self.values.items[item] / takes.max(f64::MIN_POSITIVE);
-                if best.is_none_or(|(_, most)| worth > most) {
-                    best = Some((item, worth));
-                }
-            }
+            let best = self.best_item(open, &free, &content, rule);
             let Some((item, _)) = best else { break };
             content[item] += 1;
             value += self.values.items[item];

@@ -60,7 +60,7 @@ impl Round<'_> {
         };
         let growth = self.find_growth(guest, &open, limit);
         match (growth, new_price) {
-            (Some((spot, cost)), Some(price)) if cost <= price => Some(spot),
+            (Some((spot, cost)), Some(price)) if cost <= price && cost < u64::MAX => Some(spot),
             (Some((spot, _)), None) => Some(spot),
             (_, _) => new.map(Spot::New),
         }
@@ -255,10 +255,16 @@ impl Round<'_> {
         if !self.keeps_min_values(claim, view, class) {
             return None;
         }
-        let now = own.view.order[own.place].rank.price.micros();
+        let (now, then) = (own.view.order[own.place].rank, view.order[place].rank);
+        // A worse score is never made good by a lower price, so that a claim only grows into one if it must.
+        let is_worse = then.score > now.score;
         Some((
             place,
-            view.order[place].rank.price.micros().saturating_sub(now),
+            if is_worse {
+                u64::MAX
+            } else {
+                then.price.micros().saturating_sub(now.price.micros())
+            },
         ))
     }
 

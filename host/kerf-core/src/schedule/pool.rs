@@ -255,11 +255,15 @@ impl Sale {
     }
 }
 
-/// The requirements of the pool's template, with its labels.
+/// The requirements of the pool's template, with its labels and those that its nodes get once they run. The latter are
+/// taken out of planned claims again.
 pub(super) fn template_requirements(pool: &NodePool) -> Requirements {
     let mut requirements = pool.template.requirements.clone();
     requirements.add_all(&Requirements::from_labels(&pool.template.labels));
     requirements.add(Requirement::in_values(labels::NODE_POOL, [&*pool.name]));
+    for key in [labels::REGISTERED, labels::INITIALIZED] {
+        requirements.add(Requirement::in_values(key, ["true"]));
+    }
     if let Some((key, value)) = node_class_label(pool) {
         requirements.add(Requirement::in_values(&key, [value]));
     }
@@ -286,8 +290,20 @@ pub(super) fn type_meets(instance_type: &InstanceType, requirement: &Requirement
             own.intersects(requirement)
                 || (own.tolerates_absence() && requirement.tolerates_absence())
         }
-        None => !describes_hardware(requirement.key()) || requirement.tolerates_absence(),
+        None if requirement.tolerates_absence() => true,
+        None if requirement.key().starts_with(labels::DISK_TYPE_PREFIX) => {
+            !knows_disk_types(instance_type)
+        }
+        None => !describes_hardware(requirement.key()),
     }
+}
+
+/// Whether the type says which disk categories it can attach; if not, all might do.
+fn knows_disk_types(instance_type: &InstanceType) -> bool {
+    instance_type
+        .requirements
+        .iter()
+        .any(|own| own.key().starts_with(labels::DISK_TYPE_PREFIX))
 }
 
 fn describes_hardware(key: &str) -> bool {

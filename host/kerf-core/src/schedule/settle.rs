@@ -143,7 +143,13 @@ impl Round<'_> {
                     max_skew,
                     min_domains,
                 } => {
-                    let most = group.least_count(min_domains) + max_skew;
+                    let most = match guest.variant.is_last_resort {
+                        true => {
+                            group.least_count(&self.inhabited_domains(group, key), min_domains)
+                                + max_skew
+                        }
+                        false => group.least_count(&group.eligible, min_domains) + max_skew,
+                    };
                     retain(allowed, &|domain| {
                         group.count(domain) + u32::from(owned.counts_itself) <= most
                     });
@@ -161,6 +167,16 @@ impl Round<'_> {
                 retain(allowed, &|domain| group.count(domain) == 0);
             }
         }
+    }
+
+    /// The domains that have nodes which the group counts, or may have them once the round's claims have become nodes.
+    fn inhabited_domains(&self, group: &Group, key: KeyId) -> Bits {
+        let mut domains = self.nodes.domains_of(key, group.eligible_nodes.as_ref());
+        for bucket in self.claims.buckets.iter().filter(|bucket| bucket.count > 0) {
+            domains.unite(&bucket.view.domains[key.idx()]);
+        }
+        domains.intersect(&group.eligible);
+        domains
     }
 
     /// Takes away the nodes that are in forbidden domains.

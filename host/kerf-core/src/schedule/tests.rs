@@ -6,3 +6,4 @@ mod limits;
 mod nodes;
 mod preferences;
 mod topology;
+mod user_reports;

@@ -173,19 +173,25 @@ impl Group {
         }
     }
 
-    /// The count of the emptiest domain, as far as the constraint knows: 0 with fewer domains than it wants.
-    pub(super) fn least_count(&self, min_domains: u32) -> u32 {
-        let mut domains = 0;
+    /// The count of the emptiest of the domains, as far as the constraint knows: 0 with fewer than it wants.
+    pub(super) fn least_count(&self, domains: &Bits, min_domains: u32) -> u32 {
+        let mut known = 0;
         let mut least = u32::MAX;
-        for domain in self.eligible.iter() {
-            domains += 1;
+        for domain in domains.iter() {
+            known += 1;
             least = least.min(self.count(domain));
         }
-        if domains < min_domains || least == u32::MAX {
+        if known < min_domains || least == u32::MAX {
             0
         } else {
             least
         }
+    }
+
+    /// Whether it spreads over the values of a label.
+    pub(super) fn is_label_spread(&self) -> bool {
+        matches!(self.identity.kind, GroupKind::Spread { .. })
+            && self.identity.key != GroupKey::Hostname
     }
 }
 

@@ -196,6 +196,7 @@ fn zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says
     wanted.topology_spread[0].node_affinity_policy = NodeInclusionPolicy::Ignore;
     assert_eq!(
         World::new(pool())
+            .node(node("n1", 0, "j"))
             .pods(pods("a", 4, &wanted))
             .plan()
             .unschedulable_pods(),
@@ -204,7 +205,7 @@ fn zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says
 }
 
 #[test]
-fn zones_of_tainted_pools_count_unless_the_policy_says_so() {
+fn zones_of_tainted_nodes_count_unless_the_policy_says_so() {
     let mut tainted = named(
         "tainted",
         0,
@@ -219,11 +220,16 @@ fn zones_of_tainted_pools_count_unless_the_policy_says_so() {
         .template
         .taints
         .push(Taint::new("example.com/team", TaintEffect::NoSchedule));
+    let in_k = Node {
+        taints: tainted.template.taints.clone(),
+        ..node("n1", 0, "k")
+    };
     let world = |policy| {
         let mut wanted = spread("web", ZONE);
         wanted.topology_spread[0].node_taints_policy = policy;
         World::new(pool())
             .pool(tainted.clone())
+            .node(in_k.clone())
             .pods(pods("a", 6, &wanted))
     };
     assert_eq!(
@@ -238,6 +244,27 @@ fn zones_of_tainted_pools_count_unless_the_policy_says_so() {
             .unschedulable_pods(),
         3
     );
+}
+
+#[test]
+fn a_spread_counts_zones_that_could_have_nodes_as_long_as_all_pods_find_a_place() {
+    let mut small_in_j = sold(
+        "ecs.g7.2c",
+        2,
+        &["j"],
+        &[crate::instance_type::CapacityType::OnDemand],
+    );
+    small_in_j.name = "ecs.t6.2c".into();
+    small_in_j.capacity.set("cpu", 100);
+    let elsewhere = sold(
+        "ecs.g7.2c",
+        2,
+        &["h", "i"],
+        &[crate::instance_type::CapacityType::OnDemand],
+    );
+    let world =
+        World::new(pool_of([small_in_j, elsewhere])).pods(pods("a", 6, &spread("web", ZONE)));
+    assert_eq!(by_zone(&world, &world.plan()), zones(&[("h", 3), ("i", 3)]));
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! The queue: pods are placed one by one, and those that fail are tried again while others find a place.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::class::{Class, Guest};
+use super::place::Spot;
+use super::round::Round;
+use crate::plan::{Placement, WorkBudget};
+use crate::pod::Pod;
+
+/// What became of the pods of a round, apart from the claims.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) placements: Vec<Placement>,
+    pub(super) unplaced: Vec<Unplaced>,
+    /// Whether the work budget ended before every pod was tried.
+    pub(super) is_partial: bool,
+}
+
+/// Pods of one class without a place.
+#[derive(Debug)]
+pub(super) struct Unplaced {
+    pub(super) class: usize,
+    pub(super) was_tried: bool,
+    pub(super) pods: Vec<Arc<Pod>>,
+}
+
+/// How far a pod may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Only as upstream would.
+    First,
+    /// Also where only kube-scheduler would put it.
+    LastResort,
+}
+
+struct Queue {
+    /// Pods, with the number of placements there were when each was last tried.
+    pods: VecDeque<(usize, Option<usize>)>,
+    /// Pods that nothing can help.
+    hopeless: Vec<usize>,
+    placements: Vec<Placement>,
+    placed: usize,
+    budget: u64,
+}
+
+/// Places pods until a whole pass over those that are left changes nothing.
+pub(super) fn place_all(
+    round: &mut Round<'_>,
+    classes: &mut [Class],
+    budget: WorkBudget,
+) -> Outcome {
+    let pods = (0..round.pods.len()).map(|pod| (pod, None)).collect();
+    let mut queue = Queue {
+        pods,
+        hopeless: Vec::new(),
+        placements: Vec::new(),
+        placed: 0,
+        budget: budget.0,
+    };
+    queue.run(round, classes, Pass::First);
+    let is_partial = queue.pods.iter().any(|(_, tried_at)| tried_at.is_none());
+    let has_last_resort =
+        |class: &Class| class.variants.iter().any(|variant| variant.is_last_resort);
+    if !is_partial
+        && queue
+            .pods
+            .iter()
+            .any(|(pod, _)| has_last_resort(&classes[round.class_of[*pod]]))
+    {
+        for (_, tried_at) in &mut queue.pods {
+            *tried_at = None;
+        }
+        for class in classes.iter_mut() {
+            class.failed_at = None;
+        }
+        // The first pass went on in the order of failure; the pods' own order is the one to keep.
+        queue.pods.make_contiguous().sort_unstable();
+        queue.run(round, classes, Pass::LastResort);
+    }
+    let left = queue.hopeless.into_iter().map(|pod| (pod, true));
+    let left = left.chain(
+        queue
+            .pods
+            .into_iter()
+            .map(|(pod, tried_at)| (pod, !is_partial || tried_at.is_some())),
+    );
+    Outcome {
+        placements: queue.placements,
+        unplaced: unplaced(round, left),
+        is_partial,
+    }
+}
+
+impl Queue {
+    fn run(&mut self, round: &mut Round<'_>, classes: &mut [Class], pass: Pass) {
+        while let Some((pod, tried_at)) = self.pods.pop_front() {
+            // The rest was tried after this pod was, and nothing has changed since.
+            if tried_at == Some(self.placed) || round.work >= self.budget {
+                self.pods.push_front((pod, tried_at));
+                break;
+            }
+            let class = &mut classes[round.class_of[pod]];
+            let spot = match class.failed_at {
+                Some(at) if at == self.placed || !class.depends_on_others() => None,
+                _ => find_with_preferences(round, class, pass),
+            };
+            match spot {
+                Some(spot) => self.place(round, pod, class, &spot),
+                None => {
+                    class.failed_at = Some(self.placed);
+                    if class.depends_on_others() {
+                        self.pods.push_back((pod, Some(self.placed)));
+                    } else {
+                        self.hopeless.push(pod);
+                    }
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, round: &mut Round<'_>, pod: usize, class: &Class, spot: &Spot) {
+        round.commit(pod, class, spot);
+        self.placed += 1;
+        if let Spot::Node(node) = spot {
+            let pod = Arc::clone(&round.pods[pod]);
+            self.placements.push(Placement {
+                pod,
+                node: round.nodes.target(*node),
+            });
+        }
+    }
+}
+
+/// Tries the class with all its preferences, then with one less each.
+fn find_with_preferences(round: &mut Round<'_>, class: &Class, pass: Pass) -> Option<Spot> {
+    let variants = class
+        .variants
+        .iter()
+        .filter(|variant| !variant.is_last_resort || pass == Pass::LastResort);
+    variants
+        .into_iter()
+        .find_map(|variant| round.find_spot(Guest { class, variant }))
+}
+
+fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec<Unplaced> {
+    let mut by_class: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
+    for (pod, was_tried) in pods {
+        by_class
+            .entry((round.class_of[pod], was_tried))
+            .or_default()
+            .push(pod);
+    }
+    let of_class = by_class.into_iter().map(|((class, was_tried), mut pods)| {
+        pods.sort_unstable();
+        let pods = pods
+            .into_iter()
+            .map(|pod| Arc::clone(&round.pods[pod]))
+            .collect();
+        Unplaced {
+            class,
+            was_tried,
+            pods,
+        }
+    });
+    of_class.collect()
+}
