@@ -1,1 +1,26 @@
-//! The cluster index: applies watch events and builds the immutable Snapshot. No client, no runtime.
+//! The cluster index: applies watch events and builds the immutable [`Snapshot`](kerf_core::Snapshot).
+//!
+//! Objects are converted into kerf-core's types when they arrive, once; what cannot be used as written is kept as a
+//! [`Problem`] that names object and field, and everything else goes on. No client, no runtime, no clock.
+//! Start at [`Cluster`].
+
+#![warn(missing_docs)]
+
+mod cluster;
+mod convert;
+mod daemons;
+mod nodes;
+mod nominations;
+mod pools;
+mod problem;
+mod specs;
+mod tracked;
+mod volumes;
+
+pub use cluster::{Catalog, Cluster, PoolOffers};
+pub use convert::node_pool::{Converted, node_pool};
+pub use problem::{Kind, ObjectKey, ObjectProblem, Problem};
+pub use tracked::Tracked;
+
+#[cfg(test)]
+mod tests;

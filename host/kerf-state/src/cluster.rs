@@ -1,0 +1,261 @@
+//! The index itself: what it is told, and the snapshot that it gives.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::ids::{NodePoolName, ZoneId};
+use kerf_core::instance_type::InstanceType;
+use kerf_core::node_pool::NodePool;
+use kerf_core::plan::PlacementTarget;
+use kerf_core::pod::{Pod, PodSpec};
+use kerf_core::selector::Labels;
+use kerf_core::snapshot::{Settings, Snapshot};
+
+use crate::convert::node_pool::Converted;
+use crate::convert::pod::PodEntry;
+use crate::daemons::{self, DaemonEntry};
+use crate::nodes::{self, NodeClaimEntry, NodeEntry, Surroundings};
+use crate::nominations::Nominations;
+use crate::pools::{self, NodeClassEntry};
+use crate::problem::{Kind, ObjectKey, ObjectProblem, Problem};
+use crate::specs::Specs;
+use crate::tracked::Tracked;
+use crate::volumes::{ClaimEntry, ClassEntry, Storage, VolumeEntry};
+
+/// What each NodePool can launch; a pool that is not in it cannot grow.
+pub type Catalog = BTreeMap<NodePoolName, PoolOffers>;
+
+/// What one NodePool can launch.
+#[derive(Debug, Clone, Default)]
+pub struct PoolOffers {
+    /// Its instance types; pools of one node class share the list.
+    pub instance_types: Arc<Vec<Arc<InstanceType>>>,
+    /// Free addresses per zone, over the vSwitches of its node class.
+    pub free_ips: BTreeMap<ZoneId, u64>,
+}
+
+/// Deleted NodeClaims that are remembered, so that a late [`Cluster::seed`] cannot bring one back. A claim is seeded
+/// within a second of its creation; a thousand deletions take longer.
+const TOMBSTONES_MAX: usize = 1024;
+
+/// The cluster index. Told by watches, asked for snapshots; the order in which kinds and objects come does not matter.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    pub(crate) pods: BTreeMap<ObjectKey, PodEntry>,
+    pub(crate) nodes: BTreeMap<ObjectKey, NodeEntry>,
+    pub(crate) node_claims: BTreeMap<ObjectKey, NodeClaimEntry>,
+    pub(crate) node_pools: BTreeMap<ObjectKey, Converted>,
+    pub(crate) node_classes: BTreeMap<ObjectKey, NodeClassEntry>,
+    pub(crate) daemon_sets: BTreeMap<ObjectKey, DaemonEntry>,
+    pub(crate) volume_claims: BTreeMap<ObjectKey, ClaimEntry>,
+    pub(crate) volumes: BTreeMap<ObjectKey, VolumeEntry>,
+    pub(crate) storage_classes: BTreeMap<ObjectKey, ClassEntry>,
+    pub(crate) csi_nodes: BTreeMap<ObjectKey, BTreeMap<String, u32>>,
+    pub(crate) namespaces: BTreeMap<ObjectKey, Labels>,
+    pub(crate) specs: Specs,
+    problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
+    synced: BTreeSet<Kind>,
+    nominations: Nominations,
+    tombstones: VecDeque<String>,
+}
+
+impl Cluster {
+    /// An index that knows nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in an object that is new or changed. Whether anything changed that a decision looks at: a heartbeat does
+    /// not.
+    pub fn apply<K: Tracked>(&mut self, object: &K) -> bool {
+        object.put(self)
+    }
+
+    /// Forgets an object that is gone. Whether it was known.
+    pub fn delete<K: Tracked>(&mut self, object: &K) -> bool {
+        if K::KIND == Kind::NodeClaim {
+            self.remember_deletion(object.metadata().uid.as_deref(), &object.key());
+        }
+        K::remove(self, &object.key())
+    }
+
+    /// Replaces all objects of a kind with the result of a list, after which the kind counts as synced. Whether
+    /// anything changed that a decision looks at.
+    pub fn reset<'a, K: Tracked + 'a>(&mut self, objects: impl IntoIterator<Item = &'a K>) -> bool {
+        let mut gone: BTreeSet<ObjectKey> = K::keys(self).into_iter().collect();
+        let mut changed = self.synced.insert(K::KIND);
+        for object in objects {
+            gone.remove(&object.key());
+            changed |= object.put(self);
+        }
+        for key in &gone {
+            changed |= K::remove(self, key);
+        }
+        changed
+    }
+
+    /// Takes in a NodeClaim that we have just created, so that the next plan counts it even where the watch is late.
+    /// Does nothing where the watch was faster.
+    pub fn seed(&mut self, claim: &NodeClaim) -> bool {
+        let was_deleted = claim
+            .metadata
+            .uid
+            .as_ref()
+            .is_some_and(|uid| self.tombstones.contains(uid));
+        let is_known = self.node_claims.contains_key(&claim.key());
+        !was_deleted && !is_known && self.apply(claim)
+    }
+
+    /// Whether every kind has been listed once. Before that, decisions would be made on half a cluster.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.unsynced().next().is_none()
+    }
+
+    /// The kinds that have not been listed yet.
+    pub fn unsynced(&self) -> impl Iterator<Item = Kind> {
+        Kind::ALL
+            .into_iter()
+            .filter(|kind| !self.synced.contains(kind))
+    }
+
+    /// Everything that could not be used as written, by kind and object.
+    pub fn problems(&self) -> impl Iterator<Item = ObjectProblem> {
+        self.problems.iter().flat_map(|((kind, key), problems)| {
+            problems.iter().map(|problem| ObjectProblem {
+                kind: *kind,
+                key: key.clone(),
+                problem: problem.clone(),
+            })
+        })
+    }
+
+    /// What could not be used of one object.
+    #[must_use]
+    pub fn problems_of<K: Tracked>(&self, object: &K) -> &[Problem] {
+        self.problems
+            .get(&(K::KIND, object.key()))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
+    pub fn nominate(&mut self, target: &PlacementTarget, until: Timestamp) {
+        self.nominations.nominate(target, until);
+    }
+
+    /// Marks the node of a NodeClaim as chosen for removal: no new pods are planned on it, and its own elsewhere.
+    pub fn mark_for_deletion(&mut self, claim: &str) {
+        self.nominations.mark(claim);
+    }
+
+    /// Takes a mark back, after a command that was given up.
+    pub fn unmark_for_deletion(&mut self, claim: &str) {
+        self.nominations.unmark(claim);
+    }
+
+    /// Forgets nominations that have ended.
+    pub fn forget_ended(&mut self, now: Timestamp) {
+        self.nominations.forget_ended(now);
+    }
+
+    /// The world as decisions see it. Equal indexes give equal snapshots.
+    #[must_use]
+    pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
+        let mut bound: BTreeMap<&str, Vec<Arc<Pod>>> = BTreeMap::new();
+        let mut pending_pods = Vec::new();
+        for entry in self.pods.values() {
+            if let Some(node) = &entry.node {
+                bound
+                    .entry(node)
+                    .or_default()
+                    .push(self.with_volumes(entry));
+            } else if entry.is_waiting {
+                pending_pods.push(self.with_volumes(entry));
+            }
+        }
+        let surroundings = Surroundings {
+            pods: bound,
+            attachment_limits: &self.csi_nodes,
+            nominations: &self.nominations,
+        };
+        Arc::new(Snapshot {
+            pools: self
+                .node_pools
+                .values()
+                .map(|pool| Arc::new(self.pool(pool, catalog)))
+                .collect(),
+            nodes: nodes::join(&self.nodes, &self.node_claims, surroundings),
+            pending_pods,
+            daemon_pods: daemons::daemon_pods(&self.daemon_sets, &self.pods),
+            namespaces: self
+                .namespaces
+                .iter()
+                .map(|(key, labels)| (key.name.clone(), labels.clone()))
+                .collect(),
+            settings,
+        })
+    }
+
+    fn pool(&self, converted: &Converted, catalog: &Catalog) -> NodePool {
+        let Converted { pool, problems } = converted;
+        let offers = catalog.get(&pool.name);
+        let not_ready = pools::not_ready(&pool.template.node_class, problems, &self.node_classes);
+        let not_ready = not_ready.or_else(|| {
+            let is_unknown = offers.is_none();
+            is_unknown.then(|| {
+                "InstanceTypesUnknown: the cloud's catalog has not been read yet".to_owned()
+            })
+        });
+        let offers = offers.cloned().unwrap_or_default();
+        NodePool {
+            instance_types: offers.instance_types,
+            free_ips: offers.free_ips,
+            not_ready,
+            ..pool.clone()
+        }
+    }
+
+    fn with_volumes(&self, entry: &PodEntry) -> Arc<Pod> {
+        if entry.claims.is_empty() {
+            return Arc::clone(&entry.pod);
+        }
+        let storage = Storage {
+            claims: &self.volume_claims,
+            volumes: &self.volumes,
+            classes: &self.storage_classes,
+        };
+        let claims = entry.claims.iter();
+        let volumes = claims
+            .map(|name| storage.resolve(&entry.pod.namespace, name))
+            .collect();
+        let spec = PodSpec {
+            volumes,
+            ..(*entry.pod.spec).clone()
+        };
+        Arc::new(Pod {
+            spec: Arc::new(spec),
+            ..(*entry.pod).clone()
+        })
+    }
+
+    pub(crate) fn note_problems(&mut self, kind: Kind, key: &ObjectKey, problems: Vec<Problem>) {
+        if problems.is_empty() {
+            self.problems.remove(&(kind, key.clone()));
+        } else {
+            self.problems.insert((kind, key.clone()), problems);
+        }
+    }
+
+    fn remember_deletion(&mut self, uid: Option<&str>, claim: &ObjectKey) {
+        self.nominations.unmark(&claim.name);
+        if let Some(uid) = uid {
+            if self.tombstones.len() == TOMBSTONES_MAX {
+                self.tombstones.pop_front();
+            }
+            self.tombstones.push_back(uid.to_owned());
+        }
+    }
+}

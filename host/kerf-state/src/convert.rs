@@ -1,0 +1,9 @@
+//! From Kubernetes' objects to kerf-core's types. Every function is total: what cannot be used becomes a problem.
+
+pub(crate) mod affinity;
+pub(crate) mod node_pool;
+pub(crate) mod pod;
+pub(crate) mod pod_resources;
+pub(crate) mod quantities;
+pub(crate) mod requirements;
+pub(crate) mod taints;

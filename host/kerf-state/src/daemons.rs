@@ -1,0 +1,82 @@
+//! The pods that DaemonSets will put on every new node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kerf_core::pod::{DaemonPod, OwnerKind, PodPhase, PodSpec};
+
+use crate::convert::pod::{PodEntry, pod_spec};
+use crate::problem::{ObjectKey, Problems};
+use crate::specs::Specs;
+
+/// A DaemonSet in the index.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DaemonEntry {
+    uid: Arc<str>,
+    template: Arc<PodSpec>,
+}
+
+pub(crate) fn daemon_set(
+    daemon_set: &DaemonSet,
+    specs: &mut Specs,
+    problems: &mut Problems,
+) -> DaemonEntry {
+    let spec = daemon_set.spec.clone().unwrap_or_default();
+    let template = spec.template;
+    let pod = template.spec.unwrap_or_default();
+    let metadata: ObjectMeta = template.metadata.unwrap_or_default();
+    let converted = pod_spec(&pod, &metadata, None, OwnerKind::DaemonSet, problems);
+    DaemonEntry {
+        uid: Arc::from(daemon_set.metadata.uid.as_deref().unwrap_or_default()),
+        template: specs.share(converted),
+    }
+}
+
+/// The pod of each DaemonSet: what its newest live pod asks for, where its template wants to be.
+pub(crate) fn daemon_pods(
+    daemon_sets: &BTreeMap<ObjectKey, DaemonEntry>,
+    pods: &BTreeMap<ObjectKey, PodEntry>,
+) -> Vec<DaemonPod> {
+    let newest = newest_pods(pods);
+    let daemons = daemon_sets.iter().map(|(key, entry)| {
+        let live = newest.get(&entry.uid).map(|entry| &entry.pod.spec);
+        DaemonPod {
+            namespace: Arc::from(key.namespace.as_str()),
+            name: Arc::from(key.name.as_str()),
+            spec: live.map_or_else(
+                || Arc::clone(&entry.template),
+                |live| merge(live, &entry.template),
+            ),
+        }
+    });
+    daemons.collect()
+}
+
+/// A live pod is pinned to its node; everything else of it is truer than the template, which admission may change.
+fn merge(live: &PodSpec, template: &PodSpec) -> Arc<PodSpec> {
+    Arc::new(PodSpec {
+        node_selector: template.node_selector.clone(),
+        required_node_terms: template.required_node_terms.clone(),
+        preferred_node_terms: template.preferred_node_terms.clone(),
+        ..live.clone()
+    })
+}
+
+fn newest_pods(pods: &BTreeMap<ObjectKey, PodEntry>) -> BTreeMap<&Arc<str>, &PodEntry> {
+    let mut newest: BTreeMap<&Arc<str>, &PodEntry> = BTreeMap::new();
+    for entry in pods.values() {
+        let Some(uid) = &entry.daemon_set else {
+            continue;
+        };
+        let is_usable = entry.pod.phase == PodPhase::Active && entry.pod.invalid.is_none();
+        let is_newer = newest
+            .get(uid)
+            .is_none_or(|other| other.pod.created_at < entry.pod.created_at);
+        if is_usable && is_newer {
+            newest.insert(uid, entry);
+        }
+    }
+    newest
+}

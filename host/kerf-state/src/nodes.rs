@@ -1,0 +1,318 @@
+//! Nodes and NodeClaims, and how one of each becomes one node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kerf_api::condition;
+use kerf_api::names::{annotation, condition as types, label};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::node::Node;
+use kerf_core::pod::Pod;
+use kerf_core::requirement::Operator;
+use kerf_core::requirements::Requirements;
+use kerf_core::resources::Resources;
+use kerf_core::selector::Labels;
+use kerf_core::taint::Taint;
+
+use crate::convert::{quantities, requirements, taints};
+use crate::nominations::Nominations;
+use crate::problem::{ObjectKey, Problems};
+
+/// A Node in the index.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodeEntry {
+    provider_id: Option<String>,
+    labels: Labels,
+    taints: Vec<Taint>,
+    allocatable: Resources,
+    capacity: Resources,
+    created_at: Option<Timestamp>,
+    is_ready: bool,
+    is_deleting: bool,
+    forbids_disruption: bool,
+}
+
+/// A NodeClaim in the index.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodeClaimEntry {
+    provider_id: Option<String>,
+    node_name: Option<String>,
+    pool: Option<String>,
+    labels: Labels,
+    taints: Vec<Taint>,
+    startup_taints: Vec<Taint>,
+    requests: Resources,
+    allocatable: Resources,
+    capacity: Resources,
+    created_at: Option<Timestamp>,
+    is_registered: bool,
+    is_initialized: bool,
+    initialized_at: Option<Timestamp>,
+    last_pod_event: Option<Timestamp>,
+    is_deleting: bool,
+    is_disrupted: bool,
+    forbids_disruption: bool,
+}
+
+pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
+    let metadata = &node.metadata;
+    let spec = node.spec.clone().unwrap_or_default();
+    let status = node.status.clone().unwrap_or_default();
+    let is_ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    NodeEntry {
+        provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+        labels: metadata.labels.clone().unwrap_or_default(),
+        taints: taints::taints(&spec.taints.unwrap_or_default(), "spec.taints", problems),
+        allocatable: quantities::resources(
+            &status.allocatable.unwrap_or_default(),
+            "status.allocatable",
+            problems,
+        ),
+        capacity: quantities::resources(
+            &status.capacity.unwrap_or_default(),
+            "status.capacity",
+            problems,
+        ),
+        created_at: created_at(metadata),
+        is_ready,
+        is_deleting: metadata.deletion_timestamp.is_some(),
+        forbids_disruption: forbids_disruption(metadata),
+    }
+}
+
+pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClaimEntry {
+    let metadata = &claim.metadata;
+    let spec = &claim.spec;
+    let status = claim.status.clone().unwrap_or_default();
+    let required = requirements::requirements(&spec.requirements, "spec.requirements", problems);
+    let labels = metadata.labels.clone().unwrap_or_default();
+    let requests = spec
+        .resources
+        .as_ref()
+        .map_or_else(Resources::default, |resources| {
+            quantities::resources(&resources.requests, "spec.resources.requests", problems)
+        });
+    let initialized = condition::find(&status.conditions, types::INITIALIZED);
+    let initialized = initialized.filter(|condition| condition.is_true());
+    NodeClaimEntry {
+        provider_id: status.provider_id.filter(|id| !id.is_empty()),
+        node_name: status.node_name.filter(|name| !name.is_empty()),
+        pool: labels.get(label::NODEPOOL).cloned(),
+        labels: with_single_values(labels, &required),
+        taints: taints::taints(&spec.taints, "spec.taints", problems),
+        startup_taints: taints::taints(&spec.startup_taints, "spec.startupTaints", problems),
+        requests,
+        allocatable: quantities::resources(&status.allocatable, "status.allocatable", problems),
+        capacity: quantities::resources(&status.capacity, "status.capacity", problems),
+        created_at: created_at(metadata),
+        is_registered: condition::is_true(&status.conditions, types::REGISTERED),
+        is_initialized: initialized.is_some(),
+        initialized_at: initialized.map(|condition| condition.last_transition_time),
+        last_pod_event: status.last_pod_event_time,
+        is_deleting: metadata.deletion_timestamp.is_some(),
+        is_disrupted: condition::is_true(&status.conditions, types::DISRUPTION_REASON),
+        forbids_disruption: forbids_disruption(metadata),
+    }
+}
+
+fn created_at(metadata: &ObjectMeta) -> Option<Timestamp> {
+    metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+fn forbids_disruption(metadata: &ObjectMeta) -> bool {
+    let value = |key| {
+        metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(key))
+            .map(String::as_str)
+    };
+    value(annotation::DO_NOT_DISRUPT) == Some("true")
+}
+
+/// A claim whose requirement leaves one value will have that label.
+fn with_single_values(mut labels: Labels, required: &Requirements) -> Labels {
+    for requirement in required.iter().filter(|it| it.operator() == Operator::In) {
+        let mut values = requirement.values();
+        if let (Some(value), None) = (values.next(), values.next()) {
+            labels
+                .entry(requirement.key().to_owned())
+                .or_insert_with(|| value.to_owned());
+        }
+    }
+    labels
+}
+
+/// What the join looks at besides nodes and claims.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) pods: BTreeMap<&'a str, Vec<Arc<Pod>>>,
+    pub(crate) attachment_limits: &'a BTreeMap<ObjectKey, BTreeMap<String, u32>>,
+    pub(crate) nominations: &'a Nominations,
+}
+
+/// Every NodeClaim with its Node, if it has one, and every Node that no claim has.
+///
+/// A claim has the node with its providerID, or of the name in its status. A claim that is stuck is a node without a
+/// name, nothing more: the others go on.
+pub(crate) fn join(
+    nodes: &BTreeMap<ObjectKey, NodeEntry>,
+    claims: &BTreeMap<ObjectKey, NodeClaimEntry>,
+    mut surroundings: Surroundings<'_>,
+) -> Vec<Arc<Node>> {
+    let by_provider_id = by_provider_id(nodes);
+    let mut joined = BTreeSet::new();
+    let mut result = Vec::with_capacity(nodes.len().max(claims.len()));
+
+    for (key, claim) in claims {
+        let name = find_node(claim, nodes, &by_provider_id).filter(|name| joined.insert(*name));
+        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(name)));
+        result.push(Arc::new(match (name, node) {
+            (Some(name), Some(node)) => {
+                surroundings.complete(managed(claim, node), Some(name), Some(&key.name))
+            }
+            _ => surroundings.complete(in_flight(claim), None, Some(&key.name)),
+        }));
+    }
+    for (key, node) in nodes {
+        if !joined.contains(key.name.as_str()) {
+            result.push(Arc::new(surroundings.complete(
+                unmanaged(node),
+                Some(&key.name),
+                None,
+            )));
+        }
+    }
+    result
+}
+
+/// The first node, by name, of each providerID.
+fn by_provider_id(nodes: &BTreeMap<ObjectKey, NodeEntry>) -> BTreeMap<&str, &str> {
+    let mut names = BTreeMap::new();
+    for (key, node) in nodes {
+        if let Some(id) = &node.provider_id {
+            names.entry(id.as_str()).or_insert(key.name.as_str());
+        }
+    }
+    names
+}
+
+fn find_node<'a>(
+    claim: &'a NodeClaimEntry,
+    nodes: &BTreeMap<ObjectKey, NodeEntry>,
+    by_provider_id: &BTreeMap<&'a str, &'a str>,
+) -> Option<&'a str> {
+    let id = claim.provider_id.as_deref()?;
+    if let Some(name) = by_provider_id.get(id) {
+        return Some(name);
+    }
+    // A node may be there before the cloud controller has written its providerID.
+    let name = claim.node_name.as_deref()?;
+    let node = nodes.get(&ObjectKey::cluster(name))?;
+    node.provider_id.is_none().then_some(name)
+}
+
+fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
+    let has_label = |key| node.labels.get(key).is_some_and(|value| value == "true");
+    let is_registered = claim.is_registered || has_label(label::REGISTERED);
+    let is_initialized = claim.is_initialized || has_label(label::INITIALIZED);
+    let (labels, taints) = if is_registered {
+        (node.labels.clone(), node.taints.clone())
+    } else {
+        // The node gets the claim's labels and taints when it registers, so that is what it will have.
+        let mut labels = node.labels.clone();
+        labels.extend(claim.labels.clone());
+        (labels, claim.taints.clone())
+    };
+    let (mut allocatable, mut capacity) = (node.allocatable.clone(), node.capacity.clone());
+    if !is_initialized {
+        fill_zeros(&mut allocatable, &claim.allocatable);
+        fill_zeros(&mut capacity, &claim.capacity);
+    }
+    Node {
+        labels,
+        taints,
+        allocatable,
+        capacity,
+        is_ready: node.is_ready,
+        is_registered,
+        is_initialized,
+        is_deleting: claim.is_deleting || node.is_deleting,
+        forbids_disruption: claim.forbids_disruption || node.forbids_disruption,
+        ..in_flight(claim)
+    }
+}
+
+/// A device plugin reports its resource late; until then the claim's value is what the node will have.
+fn fill_zeros(own: &mut Resources, expected: &Resources) {
+    for (name, amount) in expected.iter() {
+        if own.amount(name) == 0 {
+            own.set(name, amount);
+        }
+    }
+}
+
+fn in_flight(claim: &NodeClaimEntry) -> Node {
+    let known_or_planned = |known: &Resources| {
+        if known.is_empty() {
+            claim.requests.clone()
+        } else {
+            known.clone()
+        }
+    };
+    Node {
+        pool: claim.pool.as_deref().map(Into::into),
+        labels: claim.labels.clone(),
+        taints: claim.taints.clone(),
+        startup_taints: claim.startup_taints.clone(),
+        allocatable: known_or_planned(&claim.allocatable),
+        capacity: known_or_planned(&claim.capacity),
+        created_at: claim.created_at,
+        is_deleting: claim.is_deleting,
+        is_marked_for_deletion: claim.is_disrupted,
+        forbids_disruption: claim.forbids_disruption,
+        last_pod_event: claim.last_pod_event,
+        initialized_at: claim.initialized_at,
+        ..Node::default()
+    }
+}
+
+fn unmanaged(node: &NodeEntry) -> Node {
+    Node {
+        labels: node.labels.clone(),
+        taints: node.taints.clone(),
+        allocatable: node.allocatable.clone(),
+        capacity: node.capacity.clone(),
+        created_at: node.created_at,
+        is_ready: node.is_ready,
+        is_deleting: node.is_deleting,
+        forbids_disruption: node.forbids_disruption,
+        ..Node::default()
+    }
+}
+
+impl Surroundings<'_> {
+    /// Adds what is known by the names of the node and its claim.
+    fn complete(&mut self, node: Node, name: Option<&str>, claim: Option<&str>) -> Node {
+        let pods = name
+            .and_then(|name| self.pods.remove(name))
+            .unwrap_or_default();
+        let limits = name.and_then(|name| self.attachment_limits.get(&ObjectKey::cluster(name)));
+        let is_marked = claim.is_some_and(|claim| self.nominations.is_marked(claim));
+        Node {
+            name: name.map(Into::into),
+            node_claim: claim.map(Into::into),
+            pods,
+            attachment_limits: limits.cloned().unwrap_or_default(),
+            nominated_until: self.nominations.until(name, claim),
+            is_marked_for_deletion: node.is_marked_for_deletion || is_marked,
+            ..node
+        }
+    }
+}

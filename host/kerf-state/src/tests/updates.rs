@@ -1,0 +1,136 @@
+use super::*;
+
+fn claim(name: &str, uid: &str) -> NodeClaim {
+    let mut claim = NodeClaim::new(name, kerf_api::nodeclaim::NodeClaimSpec::default());
+    claim.metadata.uid = Some(uid.to_owned());
+    claim
+}
+
+fn node(yaml: &str) -> Node {
+    serde_saphyr::from_str(yaml).unwrap()
+}
+
+#[test]
+fn a_heartbeat_changes_nothing() {
+    let mut cluster = Cluster::new();
+    let first = node(
+        "{metadata: {name: node-1}, status: {conditions: [{type: Ready, status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z'}]}}",
+    );
+    let second = node(
+        "{metadata: {name: node-1, resourceVersion: '2'}, status: {conditions: [{type: Ready, status: 'True', lastHeartbeatTime: '2026-01-01T00:05:00Z'}]}}",
+    );
+    let third =
+        node("{metadata: {name: node-1}, status: {conditions: [{type: Ready, status: 'False'}]}}");
+
+    assert!(cluster.apply(&first));
+    assert!(!cluster.apply(&second));
+    assert!(cluster.apply(&third));
+}
+
+#[test]
+fn a_list_replaces_what_was_known() {
+    let mut cluster = Cluster::new();
+    cluster.apply(&claim("general-1", "a"));
+    cluster.apply(&claim("general-2", "b"));
+
+    let changed = cluster.reset([&claim("general-2", "b"), &claim("general-3", "c")]);
+
+    let snapshot = snapshot(&cluster);
+    let names: Vec<&str> = snapshot
+        .nodes
+        .iter()
+        .map(|node| node.display_name())
+        .collect();
+    assert!(changed);
+    assert_eq!(names, ["general-2", "general-3"]);
+}
+
+#[test]
+fn the_index_is_synced_when_every_kind_was_listed() {
+    let mut cluster = Cluster::new();
+    cluster.reset::<Pod>([]);
+
+    assert!(!cluster.is_synced());
+    assert_eq!(cluster.unsynced().next(), Some(Kind::Node));
+
+    cluster.reset::<Node>([]);
+    cluster.reset::<NodeClaim>([]);
+    cluster.reset::<NodePool>([]);
+    cluster.reset::<EcsNodeClass>([]);
+    cluster.reset::<DaemonSet>([]);
+    cluster.reset::<PersistentVolumeClaim>([]);
+    cluster.reset::<PersistentVolume>([]);
+    cluster.reset::<StorageClass>([]);
+    cluster.reset::<CSINode>([]);
+    cluster.reset::<Namespace>([]);
+    assert!(cluster.is_synced());
+}
+
+#[test]
+fn a_claim_that_we_created_counts_before_the_watch_tells_of_it() {
+    let mut cluster = Cluster::new();
+
+    assert!(cluster.seed(&claim("general-1", "a")));
+    assert_eq!(snapshot(&cluster).nodes.len(), 1);
+}
+
+#[test]
+fn a_late_seed_neither_revives_a_claim_nor_takes_it_back() {
+    let mut cluster = Cluster::new();
+    let mut launched = claim("general-1", "a");
+    launched.status =
+        serde_json::from_value(serde_json::json!({"allocatable": {"cpu": "2"}})).unwrap();
+    cluster.apply(&launched);
+
+    assert!(!cluster.seed(&claim("general-1", "a")));
+    assert_eq!(snapshot(&cluster).nodes[0].allocatable.cpu_milli(), 2000);
+
+    cluster.delete(&launched);
+    assert!(!cluster.seed(&claim("general-1", "a")));
+    assert!(snapshot(&cluster).nodes.is_empty());
+
+    assert!(
+        cluster.seed(&claim("general-1", "b")),
+        "a new claim of the same name is another claim"
+    );
+}
+
+#[test]
+fn nominations_last_as_long_as_they_say() {
+    let mut cluster = Cluster::new();
+    cluster.apply(&claim("general-1", "a"));
+    let target = PlacementTarget::InFlight("general-1".into());
+
+    cluster.nominate(&target, at(20));
+    cluster.nominate(&target, at(10));
+    assert_eq!(snapshot(&cluster).nodes[0].nominated_until, Some(at(20)));
+
+    cluster.forget_ended(at(20));
+    assert_eq!(snapshot(&cluster).nodes[0].nominated_until, None);
+}
+
+#[test]
+fn a_mark_goes_with_its_claim() {
+    let mut cluster = Cluster::new();
+    cluster.apply(&claim("general-1", "a"));
+
+    cluster.mark_for_deletion("general-1");
+    assert!(snapshot(&cluster).nodes[0].is_marked_for_deletion);
+
+    cluster.delete(&claim("general-1", "a"));
+    cluster.apply(&claim("general-1", "b"));
+    assert!(!snapshot(&cluster).nodes[0].is_marked_for_deletion);
+}
+
+#[test]
+fn a_corrected_object_has_no_problem_any_more() {
+    let mut cluster = Cluster::new();
+    let broken = node("{metadata: {name: node-1}, status: {allocatable: {cpu: much}}}");
+    let fixed = node("{metadata: {name: node-1}, status: {allocatable: {cpu: 1}}}");
+
+    cluster.apply(&broken);
+    assert_eq!(cluster.problems_of(&broken).len(), 1);
+
+    cluster.apply(&fixed);
+    assert_eq!(cluster.problems().count(), 0);
+}

@@ -1,0 +1,121 @@
+//! The kinds that the index takes, and how each becomes an entry.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodepool::NodePool;
+
+use crate::cluster::Cluster;
+use crate::convert::node_pool::node_pool;
+use crate::convert::pod::pod;
+use crate::problem::{Kind, ObjectKey, Problem, Problems};
+use crate::{daemons, nodes, pools, volumes};
+
+/// A kind that the index takes. Implemented here only.
+pub trait Tracked: sealed::Sealed {
+    /// Which kind it is.
+    const KIND: Kind;
+
+    /// The object's metadata.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// Takes the object in; whether anything changed that a decision looks at.
+    #[doc(hidden)]
+    fn put(&self, cluster: &mut Cluster) -> bool;
+
+    /// Forgets an object; whether it was there.
+    #[doc(hidden)]
+    fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool;
+
+    /// All objects of the kind.
+    #[doc(hidden)]
+    fn keys(cluster: &Cluster) -> Vec<ObjectKey>;
+
+    /// The object's key.
+    fn key(&self) -> ObjectKey {
+        let metadata = self.metadata();
+        ObjectKey {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+mod sealed {
+    /// Keeps [`Tracked`](super::Tracked) to this crate, so that kinds can be added.
+    pub trait Sealed {}
+}
+
+/// `kind in table: conversion`, where the conversion sees the object, the shared specs and the problems.
+macro_rules! tracked {
+    ($($type:ty, $kind:ident in $table:ident: $convert:expr;)+) => {$(
+        impl sealed::Sealed for $type {}
+
+        impl Tracked for $type {
+            const KIND: Kind = Kind::$kind;
+
+            fn metadata(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn put(&self, cluster: &mut Cluster) -> bool {
+                let mut problems = Problems::default();
+                let entry = $convert(self, &mut cluster.specs, &mut problems);
+                let key = self.key();
+                cluster.note_problems(Self::KIND, &key, problems.finish());
+                replace(&mut cluster.$table, key, entry)
+            }
+
+            fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
+                cluster.note_problems(Self::KIND, key, Vec::new());
+                cluster.$table.remove(key).is_some()
+            }
+
+            fn keys(cluster: &Cluster) -> Vec<ObjectKey> {
+                cluster.$table.keys().cloned().collect()
+            }
+        }
+    )+};
+}
+
+tracked! {
+    Pod, Pod in pods: pod;
+    Node, Node in nodes: |it, _, problems| nodes::node(it, problems);
+    NodeClaim, NodeClaim in node_claims: |it, _, problems| nodes::node_claim(it, problems);
+    NodePool, NodePool in node_pools: |it, _, problems| {
+        let converted = node_pool(it);
+        note_all(&converted.problems, problems);
+        converted
+    };
+    EcsNodeClass, EcsNodeClass in node_classes: |it, _, _| pools::node_class(it);
+    DaemonSet, DaemonSet in daemon_sets: daemons::daemon_set;
+    PersistentVolumeClaim, PersistentVolumeClaim in volume_claims: |it, _, _| volumes::claim(it);
+    PersistentVolume, PersistentVolume in volumes: |it, _, problems| volumes::volume(it, problems);
+    StorageClass, StorageClass in storage_classes: |it, _, _| volumes::class(it);
+    CSINode, CsiNode in csi_nodes: |it, _, _| volumes::attachment_limits(it);
+    Namespace, Namespace in namespaces: |it, _, _| labels(it);
+}
+
+fn labels(namespace: &Namespace) -> kerf_core::selector::Labels {
+    namespace.metadata.labels.clone().unwrap_or_default()
+}
+
+fn note_all(found: &[Problem], problems: &mut Problems) {
+    for problem in found {
+        problems.add(problem.field.as_str(), &problem.message);
+    }
+}
+
+/// Puts the entry; whether it differs from what was there.
+fn replace<E: PartialEq>(table: &mut BTreeMap<ObjectKey, E>, key: ObjectKey, entry: E) -> bool {
+    if table.get(&key) == Some(&entry) {
+        return false;
+    }
+    table.insert(key, entry);
+    true
+}
