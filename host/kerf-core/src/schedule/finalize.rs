@@ -1,7 +1,7 @@
 //! From the state of a finished round to its plan.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ use crate::selector::Labels;
 const MAX_OFFERINGS: usize = 300;
 
 /// What makes two claims have the same offerings in the same order.
-type OptionsKey = (usize, SetId, Vec<usize>, Vec<ZoneId>);
+type OptionsKey = (usize, SetId, Vec<usize>, Vec<usize>);
 
 /// The offerings of a claim and what its requirements become with them.
 type Options = (Arc<Requirements>, Arc<[PlannedOffering]>);
@@ -139,27 +139,25 @@ impl<'r, 's> Finalizer<'r, 's> {
         shapes
     }
 
-    /// The claim's zones: at equal price the one with the fewest nodes of the pool comes first, then the one with the
-    /// most free IP addresses, then by name.
-    fn zones_in_order(&self, idx: usize) -> Vec<ZoneId> {
+    /// The claim's zones, as places in its view: at equal price the one with the fewest nodes of the pool comes first,
+    /// then the one with the most free IP addresses, then by name.
+    fn zones_in_order(&self, idx: usize) -> Vec<usize> {
         let claim = &self.round.claims.all[idx];
-        let entry = &self.round.pools[claim.pool];
-        let nodes = &self.round.zone_nodes[claim.pool];
-        let zones: BTreeSet<&ZoneId> = claim
-            .view
-            .sales
-            .iter()
-            .map(|sale| &entry.sales[sale].zone)
-            .collect();
-        let mut zones: Vec<ZoneId> = zones.into_iter().cloned().collect();
-        zones.sort_by_key(|zone| {
-            let free_ips = self.free_ips[claim.pool].get(zone).copied().unwrap_or(0);
+        let (nodes, free_ips) = (
+            &self.round.zone_nodes[claim.pool],
+            &self.free_ips[claim.pool],
+        );
+        let order = |place: &usize| {
+            let zone = claim.view.zones[*place].as_str();
+            let free_ips = free_ips.get(zone).copied().unwrap_or(0);
             (
-                nodes.get(zone.as_str()).copied().unwrap_or(0),
+                nodes.get(zone).copied().unwrap_or(0),
                 Reverse(free_ips),
-                zone.clone(),
+                *place,
             )
-        });
+        };
+        let mut zones: Vec<usize> = (0..claim.view.zones.len()).collect();
+        zones.sort_by_key(order);
         zones
     }
 
@@ -168,7 +166,7 @@ impl<'r, 's> Finalizer<'r, 's> {
         pool: usize,
         set: SetId,
         shapes: Vec<usize>,
-        zones: Vec<ZoneId>,
+        zones: Vec<usize>,
     ) -> Options {
         let key = (pool, set, shapes, zones);
         if let Some(options) = self.known.get(&key) {
@@ -176,7 +174,7 @@ impl<'r, 's> Finalizer<'r, 's> {
         }
         let view = self.round.view(pool, set);
         let entry = &self.round.pools[pool];
-        let zone_place = |zone: &ZoneId| key.3.iter().position(|it| it == zone);
+        let zone_place = |zone: &ZoneId| key.3.iter().position(|place| view.zones[*place] == *zone);
         let mut sales: Vec<(usize, usize)> = Vec::new();
         for shape in &key.2 {
             let open = entry.shapes[*shape]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::domains::{Domains, KeyId};
 use crate::requirement::Requirement;
 use crate::requirements::{Requirements, Undefined};
 
@@ -22,7 +23,8 @@ pub(super) struct SetTable {
     sets: Vec<Arc<Requirements>>,
     ids: FxHashMap<Arc<Requirements>, SetId>,
     combined: FxHashMap<(SetId, SetId), Option<SetId>>,
-    singles: FxHashMap<(Arc<str>, Arc<str>), SetId>,
+    /// Sets of one label and one value, by the numbers of both.
+    singles: FxHashMap<(KeyId, usize), SetId>,
 }
 
 impl SetTable {
@@ -72,23 +74,21 @@ impl SetTable {
         result
     }
 
-    /// What a new node with the set becomes when one label gets that value.
+    /// What a new node with the set becomes when one label gets the value of that domain.
     pub(super) fn narrow(
         &mut self,
         node: SetId,
-        key: &Arc<str>,
-        value: &Arc<str>,
+        key: KeyId,
+        domain: usize,
+        domains: &Domains,
     ) -> Option<SetId> {
-        let single = match self.singles.get(&(Arc::clone(key), Arc::clone(value))) {
+        let single = match self.singles.get(&(key, domain)) {
             Some(single) => *single,
             None => {
-                let single = self.intern(
-                    [Requirement::in_values(key, [&**value])]
-                        .into_iter()
-                        .collect(),
-                );
-                self.singles
-                    .insert((Arc::clone(key), Arc::clone(value)), single);
+                let requirement =
+                    Requirement::in_values(&domains.name(key), [&**domains.value(key, domain)]);
+                let single = self.intern([requirement].into_iter().collect());
+                self.singles.insert((key, domain), single);
                 single
             }
         };

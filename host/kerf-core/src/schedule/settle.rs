@@ -58,10 +58,8 @@ impl Round<'_> {
         let mut allowed = own.clone();
         self.keep_allowed_domains(&mut allowed, key, guest);
         let mut choices: Vec<(DomainOrder, SetId)> = Vec::with_capacity(1);
-        let name = self.domains.name(key);
         for domain in allowed.iter() {
-            let value = std::sync::Arc::clone(self.domains.value(key, domain));
-            if let Some(narrowed) = self.sets.narrow(set, &name, &value) {
+            if let Some(narrowed) = self.sets.narrow(set, key, domain, &self.domains) {
                 let order = self.domain_order(pool, narrowed, key, domain, guest.variant);
                 choices.extend(order.map(|order| (order, narrowed)));
             }

@@ -9,6 +9,7 @@ use super::domains::Domains;
 use super::pool::{PoolEntry, Rank, Sale, type_meets};
 use super::sets::{SetId, SetTable};
 use super::vector::Vector;
+use crate::ids::ZoneId;
 use crate::labels;
 use crate::requirement::Requirement;
 use crate::requirements::Requirements;
@@ -29,6 +30,8 @@ pub(super) struct View {
     pub(super) most_room: Vector,
     /// The offerings, as places in the pool's sales.
     pub(super) sales: Bits,
+    /// The zones of the offerings, by name.
+    pub(super) zones: Vec<ZoneId>,
     /// The values that a node can have, by topology key.
     pub(super) domains: Vec<Bits>,
 }
@@ -173,7 +176,14 @@ fn build(
     }
     let largest = largest_shapes(pool, &order);
     let domains = domains_of(pool, requirements, &order, &sales, domains);
+    let mut zones: Vec<ZoneId> = sales
+        .iter()
+        .map(|sale| pool.sales[sale].zone.clone())
+        .collect();
+    zones.sort_unstable();
+    zones.dedup();
     View {
+        zones,
         order,
         places,
         largest,
