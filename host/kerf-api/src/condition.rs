@@ -23,6 +23,10 @@ open_enum! {
     }
 }
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "open_enum leaves no place for a default variant"
+)]
 impl Default for ConditionStatus {
     fn default() -> Self {
         Self::Unknown
@@ -226,7 +230,7 @@ impl Conditions {
             .find(|condition| condition.type_ == *type_)
         {
             Some(current) if current.status == *status => {
-                *current = next(current.last_transition_time)
+                *current = next(current.last_transition_time);
             }
             Some(current) => *current = next(self.now),
             None => self.list.push(next(self.now)),

@@ -5,6 +5,10 @@
 //! not know. Start with [`nodepool`], [`nodeclaim`] and [`ecsnodeclass`]; the names are in [`names`].
 
 #![expect(
+    clippy::duplicated_attributes,
+    reason = "two printer columns of one kind are not a repetition"
+)]
+#![expect(
     unreachable_pub,
     reason = "the KubeSchema derive repeats each public struct inside a function"
 )]

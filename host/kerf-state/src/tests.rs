@@ -70,7 +70,7 @@ fn snapshot(cluster: &Cluster) -> Arc<Snapshot> {
 }
 
 #[track_caller]
-fn check(yaml: &str, expect: Expect) {
+fn check(yaml: &str, expect: &Expect) {
     let forwards = render(&cluster(yaml));
 
     let mut reversed = Cluster::new();

@@ -14,7 +14,7 @@ fn open(current: &[Condition], generation: i64, now: i64) -> Conditions {
 }
 
 #[track_caller]
-fn check(conditions: Conditions, expect: Expect) {
+fn check(conditions: Conditions, expect: &Expect) {
     let lines: Vec<String> = conditions
         .finish()
         .iter()
@@ -39,7 +39,7 @@ fn untouched_objects_await_reconciliation_since_their_creation() {
 
     check(
         conditions,
-        expect![[r#"
+        &expect![[r#"
             Launched Unknown AwaitingReconciliation "" since=100 generation=1
             Registered Unknown AwaitingReconciliation "" since=100 generation=1
             Ready Unknown ReconcilingDependents "Launched=Unknown, Registered=Unknown" since=100 generation=1"#]],
@@ -55,7 +55,7 @@ fn ready_is_true_when_all_dependents_are() {
 
     check(
         conditions,
-        expect![[r#"
+        &expect![[r#"
             Launched True Launched "" since=200 generation=1
             Registered True Registered "" since=200 generation=1
             Ready True Ready "" since=200 generation=1"#]],
@@ -70,7 +70,7 @@ fn ready_is_false_when_one_dependent_is() {
 
     check(
         conditions,
-        expect![[r#"
+        &expect![[r#"
             Registered Unknown AwaitingReconciliation "" since=100 generation=1
             Launched False LaunchFailed "no stock" since=200 generation=1
             Ready False UnhealthyDependents "Launched=False" since=200 generation=1"#]],
@@ -88,7 +88,7 @@ fn dependents_of_an_older_generation_make_ready_unknown() {
 
     check(
         second,
-        expect![[r#"
+        &expect![[r#"
             Launched True Launched "" since=200 generation=2
             Registered True Registered "" since=200 generation=1
             Ready Unknown ReconcilingDependents "Registered=True" since=300 generation=2"#]],
@@ -106,7 +106,7 @@ fn transition_time_moves_only_with_the_status() {
 
     check(
         second,
-        expect![[r#"
+        &expect![[r#"
             Launched Unknown Waiting "two" since=100 generation=1
             Registered Unknown AwaitingReconciliation "" since=100 generation=1
             Drifted True NodePoolDrifted "" since=300 generation=1

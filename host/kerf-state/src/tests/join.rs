@@ -18,7 +18,7 @@ spec:
 fn a_claim_without_an_instance_counts_with_what_was_planned() {
     check(
         CLAIM,
-        expect![[r#"
+        &expect![[r#"
         node - claim general-1: cpu=500 memory=1073741824 pods=3 taint=example.com/team=search:NoSchedule
     "#]],
     );
@@ -49,7 +49,7 @@ status:
 
     check(
         &launched,
-        expect![[r#"
+        &expect![[r#"
         node - claim general-1: cpu=1900 memory=7516192768 pods=20 taint=example.com/team=search:NoSchedule
     "#]],
     );
@@ -81,7 +81,7 @@ status:
 fn a_young_node_has_the_resources_of_its_claim_that_it_does_not_report_yet() {
     check(
         &format!("{CLAIM}{JOINED}{NODE}"),
-        expect![[r#"
+        &expect![[r#"
         node node-1 claim general-1: cpu=1930 memory=7340032000 pods=20 nvidia.com/gpu=1 taint=example.com/team=search:NoSchedule
     "#]],
     );
@@ -111,7 +111,7 @@ spec:
 ";
     check(
         yaml,
-        expect![[r#"
+        &expect![[r#"
         node node-1 claim general-1:  registered taint=example.com/other:NoSchedule
     "#]],
     );
@@ -121,7 +121,7 @@ spec:
             "registered: 'true'",
             "registered: 'true', karpenter.sh/initialized: 'true'",
         ),
-        expect![[r#"
+        &expect![[r#"
             node node-1 claim general-1:  registered initialized taint=example.com/agent:NoSchedule taint=example.com/other:NoSchedule taint=node.kubernetes.io/not-ready:NoSchedule
         "#]],
     );
@@ -144,7 +144,7 @@ spec: {nodeName: own-1, containers: []}
 ";
     check(
         yaml,
-        expect![[r#"
+        &expect![[r#"
         node own-1 claim -: cpu=4000 ready kept pod=web
     "#]],
     );
@@ -156,7 +156,7 @@ fn a_second_node_of_one_instance_is_nobodys() {
 
     check(
         &format!("{CLAIM}{JOINED}{NODE}{twin}"),
-        expect![[r#"
+        &expect![[r#"
         node node-1 claim general-1: cpu=1930 memory=7340032000 pods=20 nvidia.com/gpu=1 taint=example.com/team=search:NoSchedule
         node node-2 claim -: cpu=1930 memory=7340032000 pods=20 taint=karpenter.sh/unregistered:NoExecute taint=node.kubernetes.io/not-ready:NoSchedule
     "#]],
@@ -180,7 +180,7 @@ metadata: {name: node-1}
 ";
     check(
         yaml,
-        expect![[r#"
+        &expect![[r#"
         node node-1 claim general-1:  deleting
     "#]],
     );
@@ -205,7 +205,7 @@ status: {allocatable: {cpu: 4}}
 ";
     check(
         yaml,
-        expect![[r#"
+        &expect![[r#"
         node - claim general-1: cpu=2000
         node own-1 claim -: cpu=4000
         problem: Node own-1: spec.taints[0].effect: "Sometimes" is not one of NoSchedule, PreferNoSchedule and NoExecute

@@ -20,7 +20,7 @@ status:
 fn a_pod_waits_when_the_scheduler_found_no_node_for_it() {
     check(
         &pending("  containers: []", ""),
-        expect![[r#"
+        &expect![[r#"
         pending web: pods=1
     "#]],
     );
@@ -68,7 +68,7 @@ fn containers_add_up_and_limits_stand_in_for_requests() {
 ";
     check(
         &pending(spec, ""),
-        expect![[r#"
+        &expect![[r#"
         pending web: cpu=310 memory=1073741824 pods=1 nvidia.com/gpu=1
     "#]],
     );
@@ -85,7 +85,7 @@ fn init_containers_run_one_at_a_time_and_sidecars_stay() {
 ";
     check(
         &pending(spec, ""),
-        expect![[r#"
+        &expect![[r#"
         pending web: cpu=750 pods=1
     "#]],
     );
@@ -99,7 +99,7 @@ fn pod_level_requests_override_those_of_containers() {
 ";
     check(
         &pending(spec, ""),
-        expect![[r#"
+        &expect![[r#"
         pending web: cpu=2000 memory=4294967296 ephemeral-storage=2147483648 pods=1
     "#]],
     );
@@ -119,7 +119,7 @@ fn a_container_that_is_being_resized_counts_with_the_most() {
 ";
     check(
         &pending(spec, statuses),
-        expect![[r#"
+        &expect![[r#"
         pending web: cpu=500 memory=4294967296 pods=1
     "#]],
     );
@@ -130,7 +130,7 @@ fn a_container_that_is_being_resized_counts_with_the_most() {
     );
     check(
         &infeasible,
-        expect![[r#"
+        &expect![[r#"
         pending web: cpu=500 memory=1073741824 pods=1
     "#]],
     );
@@ -147,7 +147,7 @@ fn a_pod_that_cannot_be_planned_says_which_field() {
 ";
     check(
         &pending(spec, ""),
-        expect![[r#"
+        &expect![[r#"
         pending web: pods=1 invalid: spec.containers[a].resources.requests.cpu: parse quantity "much": want a number with an optional suffix such as m, k, Mi or e3; spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: requirement on example.com/a: Gt needs exactly one integer value
         problem: Pod default/web: spec.containers[a].resources.requests.cpu: parse quantity "much": want a number with an optional suffix such as m, k, Mi or e3
         problem: Pod default/web: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: requirement on example.com/a: Gt needs exactly one integer value
@@ -212,7 +212,7 @@ fn a_malformed_do_not_disrupt_is_ignored_and_told() {
 
     check(
         &yaml,
-        expect![[r#"
+        &expect![[r#"
         pending web: pods=1
         problem: Pod default/web: metadata.annotations[karpenter.sh/do-not-disrupt]: "soon" is neither true nor a duration such as 30m; it is ignored
     "#]],
@@ -234,7 +234,7 @@ spec:
 ";
     check(
         template,
-        expect![[r#"
+        &expect![[r#"
         daemon agent: cpu=100 pods=1
     "#]],
     );
@@ -256,7 +256,7 @@ spec:
 ";
     check(
         &format!("{template}{live}"),
-        expect![[r#"
+        &expect![[r#"
         daemon agent: cpu=150 pods=1
     "#]],
     );

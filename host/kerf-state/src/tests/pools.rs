@@ -31,7 +31,7 @@ spec:
 fn a_pool_with_a_ready_class_is_ready() {
     check(
         &format!("{CLASS}{POOL}"),
-        expect![[r#"
+        &expect![[r#"
         pool general: ready
     "#]],
     );
@@ -61,7 +61,7 @@ fn a_pool_with_a_ready_class_is_ready() {
 fn a_pool_without_its_class_says_so() {
     check(
         POOL,
-        expect![[r#"
+        &expect![[r#"
         pool general: NodeClassNotFound: ECSNodeClass.karpenter.alibabacloud.com default does not exist
     "#]],
     );
@@ -75,7 +75,7 @@ fn a_pool_whose_class_is_not_ready_says_why() {
     );
     check(
         &format!("{class}{POOL}"),
-        expect![[r#"
+        &expect![[r#"
         pool general: NodeClassNotReady: ECSNodeClass default: VSwitchResolutionFailed: no vSwitch has id vsw-1
     "#]],
     );
@@ -85,7 +85,7 @@ fn a_pool_whose_class_is_not_ready_says_why() {
 fn a_pool_of_which_no_types_are_known_yet_cannot_grow() {
     check(
         &format!("{CLASS}{POOL}").replace("{name: general}", "{name: other}"),
-        expect![[r#"
+        &expect![[r#"
         pool other: InstanceTypesUnknown: the cloud's catalog has not been read yet
     "#]],
     );

@@ -1,7 +1,7 @@
 use super::*;
 
 /// A pod with one claim, and the objects behind it.
-fn check_volume(objects: &str, expect: Expect) {
+fn check_volume(objects: &str, expect: &Expect) {
     let pod = "
 apiVersion: v1
 kind: Pod
@@ -69,7 +69,7 @@ allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, 
 fn a_bound_disk_is_where_its_volume_is_under_the_canonical_key() {
     check_volume(
         BOUND,
-        expect![[
+        &expect![[
             r#"default/data: ["topology.kubernetes.io/zone In [cn-hangzhou-h]"] diskplugin.csi.alibabacloud.com d-1 "#
         ]],
     );
@@ -79,7 +79,7 @@ fn a_bound_disk_is_where_its_volume_is_under_the_canonical_key() {
 fn an_unbound_disk_is_where_its_class_allows() {
     check_volume(
         UNBOUND,
-        expect![[
+        &expect![[
             r#"default/data: ["topology.kubernetes.io/zone In [h, i]"] diskplugin.csi.alibabacloud.com default/data "#
         ]],
     );
@@ -97,34 +97,34 @@ fn a_local_volume_does_not_hold_its_pod_on_a_node() {
             "kubernetes.io/hostname",
         );
 
-    check_volume(&local, expect!["default/data: []  "]);
+    check_volume(&local, &expect!["default/data: []  "]);
 }
 
 #[test]
 fn what_is_missing_is_named() {
     check_volume(
         "{apiVersion: v1, kind: Namespace, metadata: {name: default}}",
-        expect!["default/data: []  claim does not exist or is being deleted"],
+        &expect!["default/data: []  claim does not exist or is being deleted"],
     );
     check_volume(
         &BOUND.replace("{name: pv-1}", "{name: pv-2}"),
-        expect!["default/data: []  volume pv-1 does not exist or is being deleted"],
+        &expect!["default/data: []  volume pv-1 does not exist or is being deleted"],
     );
     check_volume(
         &BOUND.replace("bind-completed", "other"),
-        expect!["default/data: []  binding has not completed"],
+        &expect!["default/data: []  binding has not completed"],
     );
     check_volume(
         &UNBOUND.replace("storageClassName: disk", ""),
-        expect!["default/data: []  unbound and without a storage class"],
+        &expect!["default/data: []  unbound and without a storage class"],
     );
     check_volume(
         &UNBOUND.replace("storageClassName: disk", "storageClassName: other"),
-        expect!["default/data: []  storage class other does not exist"],
+        &expect!["default/data: []  storage class other does not exist"],
     );
     check_volume(
         &UNBOUND.replace("WaitForFirstConsumer", "Immediate"),
-        expect![
+        &expect![
             "default/data: []  storage class disk binds immediately and the claim is not bound yet"
         ],
     );
