@@ -7,6 +7,7 @@ mod describe_instances;
 mod identity;
 mod images;
 mod instance_types;
+mod launch_spec;
 mod network;
 mod prices;
 mod run_instances;

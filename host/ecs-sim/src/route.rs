@@ -29,9 +29,9 @@ pub(crate) fn route(request: &WireRequest, server_url: &str) -> Result<Call, Api
         server_url: server_url.to_owned(),
     };
     if is_roa(request) {
-        route_roa(request, &mut call)?
+        route_roa(request, &mut call)?;
     } else {
-        route_rpc(request, &mut call)?
+        route_rpc(request, &mut call)?;
     }
     check_version(request, &call)?;
     Ok(call)

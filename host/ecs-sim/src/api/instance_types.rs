@@ -80,7 +80,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-fn is_within<T: PartialOrd>(value: T, (min, max): (Option<T>, Option<T>)) -> bool {
+fn is_within<T: PartialOrd + Copy>(value: T, (min, max): (Option<T>, Option<T>)) -> bool {
     min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
 }
 

@@ -1,14 +1,20 @@
 //! TagResources, UntagResources and ListTagResources, for instances.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{PageBounds, check_region, run_instances::checked_tags, token_page};
+use super::{PageBounds, check_region, token_page};
 use crate::error::ApiError;
 use crate::params::{Params, tags_match};
 use crate::state::State;
+use crate::world::Tags;
 
 const RESOURCES_MAX: usize = 50;
+/// Tags in one call.
+const TAGS_MAX: usize = 20;
+const TAG_LENGTH_MAX: usize = 128;
 /// All tags of one instance.
 const TAGS_PER_RESOURCE_MAX: usize = 20;
 const PAGE: PageBounds = PageBounds {
@@ -138,4 +144,49 @@ pub(super) fn list_tag_resources(
     });
     let (rows, next) = token_page(state, params, rows.collect(), PAGE)?;
     Ok(json!({"NextToken": next, "TagResources": {"TagResource": rows}}))
+}
+
+/// Tags to set, with the rules that all tag parameters share.
+pub(super) fn checked_tags(params: &Params, name: &str) -> Result<Tags, ApiError> {
+    let list = params.tags(name);
+    if list.len() > TAGS_MAX {
+        return Err(ApiError::new(
+            400,
+            "InvalidTagCount",
+            "At most 20 tags can be specified.",
+        ));
+    }
+    let mut tags = BTreeMap::new();
+    for tag in list {
+        let value = tag.value.unwrap_or_default();
+        let reserved = tag.key.starts_with("aliyun")
+            || tag.key.starts_with("acs:")
+            || tag.key.contains("http://")
+            || tag.key.contains("https://");
+        if reserved || tag.key.chars().count() > TAG_LENGTH_MAX {
+            return Err(ApiError::new(
+                400,
+                "InvalidTagKey.Malformed",
+                format!("The tag key {} is not valid.", tag.key),
+            ));
+        }
+        if value.chars().count() > TAG_LENGTH_MAX
+            || value.contains("http://")
+            || value.contains("https://")
+        {
+            return Err(ApiError::new(
+                400,
+                "InvalidTagValue.Malformed",
+                format!("The value of tag {} is not valid.", tag.key),
+            ));
+        }
+        if tags.insert(tag.key.clone(), value).is_some() {
+            return Err(ApiError::new(
+                400,
+                "Duplicate.TagKey",
+                format!("The tag key {} is given twice.", tag.key),
+            ));
+        }
+    }
+    Ok(tags)
 }

@@ -299,7 +299,8 @@ async fn sold_out_types_are_listed_as_sold_out() {
 #[tokio::test]
 async fn every_other_describe_action_answers() {
     let sim = start(fast_world()).await;
-    let rows: &[(&str, &[(&str, &str)], &str)] = &[
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let rows: &[Row<'_>] = &[
         (
             "DescribeZones",
             &[("Verbose", "false")],

@@ -1,5 +1,12 @@
 //! The simulator from outside, over HTTP.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets the unexpected ends"
+)]
+
 mod boots;
 mod client;
 mod faults;
