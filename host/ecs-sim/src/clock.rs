@@ -28,6 +28,13 @@ impl Tasks {
         running.spawn(task);
     }
 
+    /// Ends all tasks and waits until they are gone.
+    pub(crate) async fn shut_down(&self) {
+        let mut running =
+            std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.shutdown().await;
+    }
+
     pub(crate) fn abort(&self) {
         self.running
             .lock()

@@ -3,11 +3,10 @@
 mod private_root;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tempfile::TempDir;
 use tokio::process::Child;
 use tokio::sync::Semaphore;
 
@@ -21,19 +20,19 @@ pub(crate) use private_root::{Identity, PrivateRoot};
 /// What is done on the host for all machines.
 #[derive(Debug)]
 pub(crate) struct MachineRoom {
-    folder: TempDir,
+    folder: PathBuf,
     places: Semaphore,
     pub(crate) kubelet: Option<Kubelet>,
 }
 
 impl MachineRoom {
-    pub(crate) fn new(boots_at_once: usize, kubelet: Option<Kubelet>) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("ecs-sim-").tempdir()?;
-        Ok(Self {
-            folder,
+    /// The folder of the machines is the caller's to remove, after the tasks that use it.
+    pub(crate) fn new(folder: &Path, boots_at_once: usize, kubelet: Option<Kubelet>) -> Self {
+        Self {
+            folder: folder.to_owned(),
             places: Semaphore::new(boots_at_once.max(1)),
             kubelet,
-        })
+        }
     }
 
     pub(crate) fn machine(&self, instance_id: &str) -> PrivateRoot {
@@ -41,7 +40,7 @@ impl MachineRoom {
     }
 
     fn folder_of(&self, instance_id: &str) -> PathBuf {
-        self.folder.path().join(instance_id)
+        self.folder.join(instance_id)
     }
 }
 

@@ -27,7 +27,9 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     tracing::info!(url = sim.url(), "ready");
-    stop_signal().await.context("wait for a signal")
+    stop_signal().await.context("wait for a signal")?;
+    sim.stop().await;
+    Ok(())
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::admin;
@@ -64,6 +65,8 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct EcsSim {
     app: Arc<App>,
+    /// The machines' file systems; removed last.
+    _folder: TempDir,
 }
 
 impl EcsSim {
@@ -86,8 +89,11 @@ impl EcsSim {
             None => None,
             Some(path) => Some(Kubelet::connect(path).await?),
         };
-        let machine_room =
-            MachineRoom::new(world.boots_at_once, kubelet).map_err(StartError::MachineRoom)?;
+        let folder = tempfile::Builder::new()
+            .prefix("ecs-sim-")
+            .tempdir()
+            .map_err(StartError::MachineRoom)?;
+        let machine_room = MachineRoom::new(folder.path(), world.boots_at_once, kubelet);
         let mut state = State::new(world, Catalog::embedded()?);
         state.keyring.insert(
             &access_key_id,
@@ -98,7 +104,16 @@ impl EcsSim {
         );
         let app = Arc::new(App::new(format!("http://{address}"), state, machine_room));
         app.tasks.spawn(serve(Arc::clone(&app), listener));
-        Ok(Self { app })
+        Ok(Self {
+            app,
+            _folder: folder,
+        })
+    }
+
+    /// Ends everything and waits for it, so that no process and no file is left. Dropping ends everything too, but what
+    /// runs at that moment may leave a file.
+    pub async fn stop(self) {
+        self.app.tasks.shut_down().await;
     }
 
     /// Where to send requests, `http://127.0.0.1:<port>`.

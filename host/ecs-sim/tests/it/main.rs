@@ -7,10 +7,12 @@
     reason = "a test that meets the unexpected ends"
 )]
 
+mod admin;
 mod boots;
 mod client;
 mod faults;
 mod instances;
 mod launches;
 mod nodes;
+mod sdk;
 mod signatures;
