@@ -9,7 +9,7 @@ use crate::nodeclaim::NodeClaim;
 use crate::nodeoverlay::NodeOverlay;
 use crate::nodepool::NodePool;
 use kube::CustomResourceExt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Formats of numbers that OpenAPI knows; the API server warns about others.
 const NUMBER_FORMATS: &[&str] = &["int32", "int64", "float", "double"];
@@ -65,8 +65,8 @@ fn make_plain(schema: &mut Value) {
     let Some(keywords) = schema.as_object_mut() else {
         return;
     };
-    keywords.remove("nullable");
-    keywords.remove("title");
+    keywords.shift_remove("nullable");
+    keywords.shift_remove("title");
     for bound in ["minimum", "maximum"] {
         if let Some(whole) = keywords.get(bound).and_then(whole_number) {
             keywords.insert(bound.to_owned(), whole.into());
@@ -80,9 +80,10 @@ fn make_plain(schema: &mut Value) {
         .and_then(Value::as_str)
         .is_some_and(|format| !NUMBER_FORMATS.contains(&format));
     if is_number && has_unknown_format {
-        keywords.remove("format");
+        keywords.shift_remove("format");
     }
 
+    require_lists(keywords);
     if let Some(properties) = keywords
         .get_mut("properties")
         .and_then(Value::as_object_mut)
@@ -92,6 +93,39 @@ fn make_plain(schema: &mut Value) {
     for keyword in ["items", "additionalProperties"] {
         if let Some(inner) = keywords.get_mut(keyword) {
             make_plain(inner);
+        }
+    }
+}
+
+/// A list that reads as empty when it is absent, but is written always, is one that users must write: our types read
+/// everything, the API server accepts only what is whole.
+fn require_lists(keywords: &mut Map<String, Value>) {
+    let Some(properties) = keywords
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    let mut names = Vec::new();
+    for (name, property) in properties {
+        let Some(property) = property.as_object_mut() else {
+            continue;
+        };
+        if property
+            .get("default")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
+            property.shift_remove("default");
+            names.push(Value::from(name.as_str()));
+        }
+    }
+    if !names.is_empty() {
+        let required = keywords
+            .entry("required")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(required) = required.as_array_mut() {
+            required.append(&mut names);
         }
     }
 }

@@ -1,0 +1,479 @@
+//! Level: the real API server alone. What our definitions accept, refuse, fill in and keep.
+
+use std::time::{Duration, Instant};
+
+use control_plane::{ControlPlane, Options};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::core::{DynamicObject, GroupVersionKind};
+use kube::discovery::{self, Scope};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::stage::root;
+
+/// The API server serves a new kind within a second; the rest is for loaded machines.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// An API server with our definitions.
+struct Server {
+    client: Client,
+    runtime: Runtime,
+    _control_plane: ControlPlane,
+}
+
+impl Server {
+    fn start() -> Self {
+        let control_plane =
+            ControlPlane::start(Options::api_server_only()).expect("start the API server");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        // Another test of this process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = runtime.block_on(connect(&control_plane));
+        let server = Self {
+            client,
+            runtime,
+            _control_plane: control_plane,
+        };
+        server.runtime.block_on(install(&server.client));
+        server
+    }
+
+    /// What the API server makes of a manifest, or its refusal. Unknown fields are refused, as `kubectl apply` does.
+    fn apply(&self, manifest: &Value) -> Result<Value, String> {
+        self.runtime.block_on(apply(&self.client, manifest))
+    }
+
+    #[track_caller]
+    fn check_refused(&self, yaml: &str, reason: &str) {
+        match self.apply(&document(yaml)) {
+            Ok(object) => panic!("accepted, but should say {reason:?}: {object}"),
+            Err(message) => assert!(message.contains(reason), "says {message:?}, not {reason:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn check_accepted(&self, yaml: &str) -> Value {
+        self.apply(&document(yaml))
+            .unwrap_or_else(|message| panic!("refused: {message}\n{yaml}"))
+    }
+}
+
+async fn connect(control_plane: &ControlPlane) -> Client {
+    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig_path()).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+        .await
+        .unwrap();
+    Client::try_from(config).unwrap()
+}
+
+async fn install(client: &Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root().join("crds")).unwrap() {
+        let definition = document(&std::fs::read_to_string(entry.unwrap().path()).unwrap());
+        let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
+        let params = PatchParams::apply("test").validation_strict();
+        api.patch(&name, &params, &Patch::Apply(&definition))
+            .await
+            .expect("apply a definition");
+        names.push(name);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    for name in names {
+        while !is_served(&api.get(&name).await.unwrap()) {
+            assert!(Instant::now() < deadline, "{name} is not served");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn is_served(definition: &CustomResourceDefinition) -> bool {
+    let conditions = definition
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = conditions.filter(|condition| condition.status == "True");
+    conditions.any(|condition| condition.type_ == "Established")
+}
+
+async fn apply(client: &Client, manifest: &Value) -> Result<Value, String> {
+    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
+    let types = object.types.clone().unwrap();
+    let kind = GroupVersionKind::try_from(&types).unwrap();
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await.unwrap();
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => Api::namespaced_with(client.clone(), "default", &resource),
+    };
+    let params = PatchParams::apply("test").force().validation_strict();
+    let applied = api
+        .patch(&object.name_any(), &params, &Patch::Apply(manifest))
+        .await;
+    applied
+        .map(|object| serde_json::to_value(object).unwrap())
+        .map_err(|error| error.to_string())
+}
+
+fn document(yaml: &str) -> Value {
+    serde_saphyr::from_str(yaml).unwrap()
+}
+
+fn node_pool(template_spec: &str, spec: &str) -> String {
+    format!(
+        "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{name: general}}
+spec:
+  template:
+    spec:
+      nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
+      {template_spec}
+  {spec}
+"
+    )
+}
+
+fn node_class(spec: &str) -> String {
+    format!(
+        "
+apiVersion: karpenter.alibabacloud.com/v1alpha1
+kind: ECSNodeClass
+metadata: {{name: default}}
+spec:
+  vSwitchSelectorTerms: [{{id: vsw-1}}]
+  securityGroupSelectorTerms: [{{id: sg-1}}]
+  imageSelectorTerms: [{{alias: AlibabaCloudLinux3@latest}}]
+  {spec}
+"
+    )
+}
+
+/// Everything of the manifest is in what the API server made of it.
+#[track_caller]
+fn assert_kept(written: &Value, stored: &Value, path: &str) {
+    match (written, stored) {
+        (Value::Object(written), Value::Object(stored)) => {
+            for (key, value) in written {
+                assert_kept(value, &stored[key], &format!("{path}.{key}"));
+            }
+        }
+        (Value::Array(written), Value::Array(stored)) => {
+            assert_eq!(written.len(), stored.len(), "{path}");
+            for (idx, (written, stored)) in written.iter().zip(stored).enumerate() {
+                assert_kept(written, stored, &format!("{path}[{idx}]"));
+            }
+        }
+        (written, stored) => assert_eq!(written, stored, "{path}"),
+    }
+}
+
+#[test]
+fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
+    let server = Server::start();
+
+    for file in [
+        "tests/fixtures/manifests/alibabacloud-provider-readme.yaml",
+        "examples/quick-start/ecsnodeclass.yaml",
+        "examples/quick-start/nodepool.yaml",
+    ] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        for written in documents {
+            let stored = server
+                .apply(&written)
+                .unwrap_or_else(|message| panic!("{file}: {message}"));
+            assert_kept(&written["spec"], &stored["spec"], "spec");
+        }
+    }
+}
+
+#[test]
+fn defaults_are_written_by_the_server() {
+    let server = Server::start();
+
+    let pool = server.check_accepted(&node_pool("requirements: []", ""));
+    let class = server.check_accepted(&node_class(
+        "policies: [{name: cheap, hook: InstanceSelection, source: {configMap: {name: cheap}}, config: {any: [1, {b: null}]}}]",
+    ));
+
+    assert_eq!(pool["spec"]["template"]["spec"]["expireAfter"], "720h");
+    assert_eq!(
+        pool["spec"]["disruption"],
+        json!({
+            "consolidateAfter": "0s",
+            "consolidationPolicy": "WhenEmptyOrUnderutilized",
+            "budgets": [{"nodes": "10%"}],
+        })
+    );
+    assert_eq!(class["spec"]["launchStrategy"], "Auto");
+    assert_eq!(class["spec"]["vSwitchSelectionPolicy"], "cheapest");
+    let policy = &class["spec"]["policies"][0];
+    assert_eq!(
+        (&policy["mode"], &policy["wasi"], &policy["order"]),
+        (&json!("Enforce"), &json!("None"), &json!(0))
+    );
+    assert_eq!(policy["config"]["any"][0], 1);
+}
+
+#[test]
+fn mistakes_in_a_node_pool_are_refused_with_what_to_do() {
+    let server = Server::start();
+    let requirement = |text: &str| node_pool(&format!("requirements: [{text}]"), "");
+
+    server.check_accepted(&requirement(
+        "{key: karpenter.alibabacloud.com/instance-cpu, operator: Gt, values: ['3']}",
+    ));
+    server.check_accepted(&requirement(
+        "{key: topology.kubernetes.io/zone, operator: In, values: [a, b], minValues: 2}",
+    ));
+    for (pool, reason) in [
+        (
+            requirement("{key: a, operator: In}"),
+            "operator In needs at least one value",
+        ),
+        (
+            requirement("{key: a, operator: Gt, values: [x]}"),
+            "a whole number",
+        ),
+        (
+            requirement("{key: a, operator: Gt, values: ['1', '2']}"),
+            "exactly one value",
+        ),
+        (
+            requirement("{key: a, operator: In, values: [b], minValues: 2}"),
+            "list more values or lower it",
+        ),
+        (
+            requirement("{key: a, operator: In, values: [b c]}"),
+            "should match",
+        ),
+        (requirement("{key: a, operator: Near}"), "Unsupported value"),
+        (
+            requirement("{key: karpenter.sh/registered, operator: Exists}"),
+            "set by the controller",
+        ),
+        (
+            requirement("{key: karpenter.sh/nodepool, operator: Exists}"),
+            "set by the controller",
+        ),
+        (
+            requirement("{key: x.karpenter.alibabacloud.com/a, operator: Exists}"),
+            "set by the controller",
+        ),
+        (
+            requirement("{key: kubernetes.io/hostname, operator: Exists}"),
+            "names one node",
+        ),
+        (
+            requirement("{key: a, operator: Exists, value: [b]}"),
+            "field not declared in schema",
+        ),
+        (
+            node_pool("{requirements: [], expireAfter: 30d}", "")
+                .replace("{requirements: [], ", "requirements: []\n      ")
+                .replace("30d}", "30d"),
+            "should match",
+        ),
+        (
+            node_pool("requirements: []", "weight: 101"),
+            "should be less than or equal to 100",
+        ),
+        (
+            node_pool(
+                "requirements: []",
+                "disruption: {budgets: [{nodes: '101%'}]}",
+            ),
+            "should match",
+        ),
+        (
+            node_pool(
+                "requirements: []",
+                "disruption: {budgets: [{nodes: '1', schedule: '@daily'}]}",
+            ),
+            "both schedule and duration",
+        ),
+        (
+            node_pool(
+                "requirements: []",
+                "disruption: {budgets: [{nodes: '1', schedule: 'x @daily', duration: 1h}]}",
+            ),
+            "should match",
+        ),
+        (
+            node_pool("requirements: []", "{replicas: 1, weight: 1}")
+                .replace("{replicas: 1, weight: 1}", "replicas: 1\n  weight: 1"),
+            "weight may not be set",
+        ),
+        (
+            node_pool("requirements: []", "limits: {cpu: many}"),
+            "should match",
+        ),
+        (node_pool("", ""), "requirements: Required value"),
+    ] {
+        let pool = pool.replace("name: general", "name: refused");
+        server.check_refused(&pool, reason);
+    }
+}
+
+#[test]
+fn what_must_not_change_cannot() {
+    let server = Server::start();
+    let claim = |key: &str| {
+        format!(
+            "
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {{name: general-1}}
+spec:
+  nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
+  requirements: [{{key: {key}, operator: Exists}}]
+"
+        )
+    };
+    server.check_accepted(&claim("a"));
+    server.check_accepted(&node_pool("requirements: []", ""));
+
+    server.check_refused(&claim("b"), "the spec of a NodeClaim cannot change");
+    server.check_refused(
+        &node_pool("requirements: []", "").replace("ECSNodeClass", "Other"),
+        "nodeClassRef.kind cannot change",
+    );
+    server.check_refused(
+        &node_pool("requirements: []", "replicas: 1"),
+        "can neither be added nor taken away",
+    );
+}
+
+#[test]
+fn mistakes_in_a_node_class_are_refused_with_what_to_do() {
+    let server = Server::start();
+    let policy = |text: &str| {
+        node_class(&format!(
+            "policies: [{{name: p, hook: InstanceSelection, {text}}}]"
+        ))
+    };
+
+    server.check_accepted(&node_class(
+        "dataDisks: [{size: 40}, {volumeSize: 100Gi, device: /dev/xvdc}]",
+    ));
+    server.check_accepted(&node_class(
+        "kubelet: {maxPods: 30, evictionHard: {memory.available: 5%}, systemReserved: {cpu: 100m}}",
+    ));
+    for (class, reason) in [
+        (
+            node_class("dataDisks: [{category: cloud_essd}]"),
+            "needs size, volumeSize or snapshotID",
+        ),
+        (
+            node_class("systemDisk: {size: 40, volumeSize: 40Gi}"),
+            "not both",
+        ),
+        (
+            node_class("systemDisk: {category: floppy}"),
+            "Unsupported value",
+        ),
+        (node_class("spotPriceLimit: 1.5"), "needs spotStrategy"),
+        (
+            node_class("spotStrategy: SpotWithPriceLimit"),
+            "needs spotPriceLimit",
+        ),
+        (
+            node_class("tags: {karpenter.sh/nodepool: a}"),
+            "set by the controller",
+        ),
+        (node_class("tags: {'acs:a': b}"), "reserved"),
+        (
+            node_class("password: hunter2"),
+            "field not declared in schema",
+        ),
+        (
+            node_class("kubelet: {systemReserved: {gpu: 1}}"),
+            "keys allowed here",
+        ),
+        (
+            node_class("kubelet: {systemReserved: {cpu: -1}}"),
+            "may not be negative",
+        ),
+        (
+            node_class("kubelet: {evictionSoft: {memory.available: 5%}}"),
+            "needs an entry in evictionSoftGracePeriod",
+        ),
+        (
+            node_class("").replace("[{id: vsw-1}]", "[]"),
+            "should have at least 1 items",
+        ),
+        (
+            node_class("").replace("{id: vsw-1}", "{id: vsw-1}, {}"),
+            "needs id, tags or zoneID",
+        ),
+        (
+            node_class("").replace("{id: sg-1}", "{id: sg-1, name: a}"),
+            "id stands alone",
+        ),
+        (
+            node_class("").replace("@latest}", "@latest}, {id: m-1}"),
+            "must be the only one",
+        ),
+        (policy("source: {}"), "exactly one of"),
+        (
+            policy("source: {configMap: {name: a}, path: /a}"),
+            "exactly one of",
+        ),
+        (
+            policy("source: {configMap: {key: a}}"),
+            "set name (with key) or shards",
+        ),
+        (
+            policy("source: {path: /a}, digest: 'md5:0'"),
+            "should match",
+        ),
+        (
+            policy("source: {path: /a}, mode: Maybe"),
+            "Unsupported value",
+        ),
+        (
+            policy("source: {path: /a}}, {name: p, hook: InstanceSelection, source: {path: /b}"),
+            "duplicate entries",
+        ),
+    ] {
+        server.check_refused(&class.replace("name: default}", "name: refused}"), reason);
+    }
+}
+
+#[test]
+fn overlays_and_buffers_are_checked_too() {
+    let server = Server::start();
+    let overlay = |spec: &str| {
+        format!(
+            "{{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {{name: a}}, spec: {{requirements: [], {spec}}}}}"
+        )
+    };
+    let buffer = |spec: &str| {
+        format!(
+            "{{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {{name: a}}, spec: {{{spec}}}}}"
+        )
+    };
+
+    server.check_accepted(&overlay(
+        "priceAdjustment: '-10%', capacity: {example.com/fpga: 1}",
+    ));
+    server.check_accepted(&buffer("podTemplateRef: {name: a}, replicas: 3"));
+    server.check_refused(&overlay("price: '1', priceAdjustment: '+1'"), "not both");
+    server.check_refused(&overlay("priceAdjustment: '-101%'"), "should match");
+    server.check_refused(&overlay("capacity: {cpu: 1}"), "cannot be overlaid");
+    server.check_refused(
+        &buffer("podTemplateRef: {name: a}, scalableRef: {kind: Deployment, name: b}"),
+        "not both",
+    );
+    server.check_refused(
+        &buffer("podTemplateRef: {name: a}"),
+        "needs replicas or limits",
+    );
+}
