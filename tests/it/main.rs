@@ -1,1 +1,6 @@
-//! The one integration-test binary.
+//! The one integration-test binary. Each file states the level of its tests in its first line.
+
+mod crashes;
+mod crds;
+mod scenarios;
+mod stage;

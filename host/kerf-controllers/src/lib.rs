@@ -1,1 +1,40 @@
 //! The Kubernetes side: watches, reconcilers, status, events and metrics.
+//!
+//! The flow, in the order that a reader follows it: [`watch`] brings an event, [`intake`] puts it into the index and
+//! tells the reconcilers; [`provision`] plans pods onto NodeClaims; [`lifecycle`] launches a claim and follows its
+//! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes. [`node_class`] and [`node_pool`]
+//! keep the status of what users write.
+//!
+//! It never decides what to launch or remove (that is `kerf-core`) and never holds a lock across an `.await`.
+
+pub mod api_call;
+pub mod clock;
+pub mod cluster;
+pub mod context;
+pub mod disruption;
+pub mod draft;
+pub mod error;
+pub mod events;
+pub mod failpoint;
+pub mod garbage;
+pub mod http;
+pub mod intake;
+pub mod lease;
+pub mod lifecycle;
+pub mod metrics;
+pub mod node_class;
+pub mod node_pool;
+pub mod patch;
+pub mod pod_events;
+pub mod policies;
+pub mod provision;
+pub mod reconciler;
+pub mod settings;
+pub mod stores;
+pub mod supervise;
+pub mod termination;
+pub mod watch;
+
+mod run;
+
+pub use run::{Ended, Leadership, StartError, run};

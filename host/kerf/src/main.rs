@@ -1,2 +1,19 @@
-//! The kerf binary.
-fn main() {}
+//! The `kerf` binary: arguments in, one subcommand run, one exit code out. Start at [`args`].
+
+mod args;
+mod controller;
+mod exit;
+mod logging;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    logging::start(&args.log);
+    let result = match args.command {
+        Command::Controller(controller) => controller::run(*controller),
+    };
+    exit::code(result)
+}

@@ -1,0 +1,54 @@
+//! Calls to the API server that always end.
+//!
+//! The client's own read time-out has to suit watches, which are silent for minutes; a single request gets this one.
+
+use std::future::Future;
+use std::time::Duration;
+
+use kube::core::Status;
+
+/// Longer than the API server's own slow answers under load, shorter than a leader's renew deadline.
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Runs one request; when it does not end in time, the answer is a 504 as a gateway would give it.
+///
+/// # Errors
+/// The request's own, or the time-out.
+pub async fn bounded<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    tokio::time::timeout(CALL_TIMEOUT, call).await.unwrap_or_else(|_| Err(timed_out()))
+}
+
+fn timed_out() -> kube::Error {
+    let message = format!("the API server did not answer within {} s", CALL_TIMEOUT.as_secs());
+    kube::Error::Api(Status::failure(&message, "Timeout").with_code(504).boxed())
+}
+
+/// True if the object is not there (any more).
+#[must_use]
+pub fn is_not_found(error: &kube::Error) -> bool {
+    has_code(error, 404)
+}
+
+/// True if the object changed since it was read, or exists already.
+#[must_use]
+pub fn is_conflict(error: &kube::Error) -> bool {
+    has_code(error, 409)
+}
+
+/// True if the API server answered with this HTTP status.
+#[must_use]
+pub fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}
+
+/// What is gone already counts as deleted.
+///
+/// # Errors
+/// Every other error.
+pub fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if is_not_found(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,115 @@
+//! The cluster index as the whole process shares it: short locks, and a bell for those who wait for changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::ids::NodeClaimName;
+use kerf_core::snapshot::{Settings, Snapshot};
+use kerf_state::{Catalog, Cluster};
+use tokio::sync::watch;
+
+/// The index and its bells.
+#[derive(Debug)]
+pub struct SharedCluster {
+    index: RwLock<Cluster>,
+    changes: watch::Sender<u64>,
+    demand: watch::Sender<u64>,
+    /// By node name. The claims' status has them too, a little later; a decision in between must not miss them.
+    pod_events: Mutex<BTreeMap<String, Timestamp>>,
+}
+
+impl Default for SharedCluster {
+    fn default() -> Self {
+        Self {
+            index: RwLock::new(Cluster::default()),
+            changes: watch::Sender::new(0),
+            demand: watch::Sender::new(0),
+            pod_events: Mutex::default(),
+        }
+    }
+}
+
+/// What an update meant for those who wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that a decision looks at.
+    None,
+    /// Something changed.
+    Changed,
+    /// Something changed that can give pending pods a place, or pods that need one.
+    Demand,
+}
+
+impl SharedCluster {
+    /// The world as decisions see it.
+    #[must_use]
+    pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
+        let snapshot = self.index.read().unwrap_or_else(PoisonError::into_inner).snapshot(catalog, settings);
+        self.with_pod_events(snapshot)
+    }
+
+    fn with_pod_events(&self, mut snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        let mut events = self.pod_events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = BTreeSet::new();
+        let shared = Arc::make_mut(&mut snapshot);
+        for node in &mut shared.nodes {
+            let Some(name) = &node.name else { continue };
+            known.insert(name.to_string());
+            if let Some(at) = events.get(name.as_str()).filter(|at| node.last_pod_event < Some(**at)) {
+                Arc::make_mut(node).last_pod_event = Some(*at);
+            }
+        }
+        events.retain(|node, _| known.contains(node));
+        drop(events);
+        snapshot
+    }
+
+    /// Changes the index and rings the bells that the effect asks for.
+    pub fn update(&self, change: impl FnOnce(&mut Cluster) -> Effect) {
+        let effect = change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner));
+        if effect != Effect::None {
+            self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        if effect == Effect::Demand {
+            self.demand_changed();
+        }
+    }
+
+    /// A claim that this process has written itself.
+    pub fn apply_claim(&self, claim: &NodeClaim) {
+        self.update(|index| if index.seed(claim) { Effect::Changed } else { Effect::None });
+    }
+
+    /// A claim that this process has decided to remove.
+    pub fn mark_for_deletion(&self, claim: &NodeClaimName) {
+        self.update(|index| {
+            index.mark_for_deletion(claim);
+            Effect::Demand
+        });
+    }
+
+    /// A pod came to the node or left it.
+    pub fn note_pod_event(&self, node: &str, at: Timestamp) {
+        let mut events = self.pod_events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.insert(node.to_owned(), at);
+    }
+
+    /// Rings when anything changed.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Rings when pods may need a new plan.
+    #[must_use]
+    pub fn demand(&self) -> watch::Receiver<u64> {
+        self.demand.subscribe()
+    }
+
+    /// Says so from outside the index: a class became usable, a policy changed.
+    pub fn demand_changed(&self) {
+        self.demand.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}

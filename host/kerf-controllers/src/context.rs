@@ -1,0 +1,78 @@
+//! What every reconciler gets.
+
+use std::sync::Arc;
+
+use kerf_api::nodepool::NodePool;
+use kerf_api::requirement::NodeClassReference;
+use kerf_cloud::provider::Provider;
+use kerf_core::ids::NodePoolName;
+use kerf_core::snapshot::Snapshot;
+use kerf_state::{Catalog, PoolOffers};
+use kube::{Client, ResourceExt};
+
+use crate::cluster::SharedCluster;
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::node_class::{self, Classes};
+use crate::policies::Policies;
+use crate::settings::Settings;
+use crate::stores::Stores;
+
+/// Shared by all reconcilers of one process.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// What the operator set.
+    pub settings: Settings,
+    /// What decisions are made from.
+    pub cluster: SharedCluster,
+    /// What reconcilers read.
+    pub stores: Stores,
+    /// The cloud.
+    pub cloud: Provider,
+    /// ECSNodeClasses as they were resolved.
+    pub classes: Classes,
+    /// The policies of all classes.
+    pub policies: Policies,
+    /// What we say on objects.
+    pub events: Events,
+    /// What we count.
+    pub metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// Whether the reference names a kind of ours. Others' NodeClaims are left alone.
+    #[must_use]
+    pub fn manages(&self, class: &NodeClassReference) -> bool {
+        class.group == NODE_CLASS_GROUP && class.kind == NODE_CLASS_KIND
+    }
+
+    /// The cluster as it is now, with fresh stock and prices.
+    pub async fn snapshot(&self) -> Arc<Snapshot> {
+        node_class::refresh(self).await;
+        let snapshot = self.cluster.snapshot(&self.catalog(), kerf_core::snapshot::Settings::default());
+        self.metrics.state_nodes.set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));
+        snapshot
+    }
+
+    /// What each pool can launch; pools whose class is not usable are left out.
+    fn catalog(&self) -> Catalog {
+        let offers = |pool: &NodePool| {
+            let reference = &pool.spec.template.spec.node_class_ref;
+            let class = self.classes.usable(&reference.name).ok().filter(|_| self.manages(reference))?;
+            let instance_types = Arc::clone(&class.instance_types);
+            Some(PoolOffers { instance_types, free_ips: class.free_ips.clone() })
+        };
+        let pools = self.stores.nodepools.state();
+        pools.iter().filter_map(|pool| Some((NodePoolName::from(pool.name_any()), offers(pool)?))).collect()
+    }
+}
+
+const NODE_CLASS_GROUP: &str = kerf_api::names::label::PROVIDER_DOMAIN;
+const NODE_CLASS_KIND: &str = "ECSNodeClass";

@@ -1,0 +1,172 @@
+//! Comparing both sides: claims whose instance is gone, and instances that no claim claims.
+//!
+//! An instance is deleted only when its tags prove that it is ours, no claim names it or its launch group, and that
+//! has been so for a grace time since it was first seen. A cloud that cannot be asked proves nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kerf_api::names::{annotation, condition};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_cloud::provider::instance::Instance;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use tokio::time::{Instant, interval};
+
+use crate::api_call::bounded;
+use crate::context::Context;
+use crate::error::chain;
+use crate::lifecycle::initialization::is_ready;
+use crate::termination::claim::{Disruption, disrupt};
+
+/// Since when each suspect has been one.
+type Suspects = BTreeMap<String, Instant>;
+
+/// Compares until the process ends.
+pub async fn run(context: Arc<Context>) {
+    let mut ticks = interval(context.settings.garbage_collection_poll);
+    let mut orphans = Suspects::new();
+    let mut lost = Suspects::new();
+    loop {
+        ticks.tick().await;
+        let instances = match context.cloud.list_ours().await {
+            Ok(instances) => instances,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "cannot list our instances; nothing is collected");
+                continue;
+            }
+        };
+        // Listed after the instances, and from the API server itself: a claim that is missing here was missing then.
+        let api: Api<NodeClaim> = Api::all(context.client.clone());
+        let claims = match bounded(api.list(&ListParams::default())).await {
+            Ok(claims) => claims.items,
+            Err(error) => {
+                tracing::warn!(%error, "cannot list the NodeClaims; nothing is collected");
+                continue;
+            }
+        };
+        delete_orphans(&instances, &claims, &mut orphans, &context).await;
+        delete_lost(&instances, &claims, &mut lost, &context).await;
+    }
+}
+
+/// Instances that no claim names by provider id or launch group. Pure.
+fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
+    let provider_ids: BTreeSet<&str> = claims.iter().filter_map(NodeClaim::provider_id).collect();
+    let groups: BTreeSet<&str> =
+        claims.iter().filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP)).map(String::as_str).collect();
+    let is_claimed = |instance: &Instance| {
+        provider_ids.contains(instance.provider_id().as_str())
+            || instance.launch_group().is_some_and(|group| groups.contains(group))
+    };
+    instances.iter().filter(|it| !is_claimed(it)).map(|it| it.id.clone()).collect()
+}
+
+/// Claims whose recorded instance the cloud does not list. Pure.
+fn without_instance<'a>(instances: &[Instance], claims: &'a [NodeClaim]) -> Vec<&'a NodeClaim> {
+    let existing: BTreeSet<String> = instances.iter().map(Instance::provider_id).collect();
+    let is_lost = |claim: &&NodeClaim| {
+        claim.metadata.deletion_timestamp.is_none()
+            && claim.is_true(condition::REGISTERED)
+            && claim.provider_id().is_some_and(|id| !existing.contains(id))
+    };
+    claims.iter().filter(is_lost).collect()
+}
+
+/// Keeps the time of first sight of those that are still suspects; returns those that have been for `grace`.
+fn ripe(suspects: &mut Suspects, found: &BTreeSet<String>, now: Instant, grace: Duration) -> Vec<String> {
+    suspects.retain(|id, _| found.contains(id));
+    for id in found {
+        suspects.entry(id.clone()).or_insert(now);
+    }
+    let is_ripe = |seen: &Instant| now.duration_since(*seen) >= grace;
+    suspects.iter().filter(|(_, seen)| is_ripe(seen)).map(|(id, _)| id.clone()).collect()
+}
+
+async fn delete_orphans(instances: &[Instance], claims: &[NodeClaim], seen: &mut Suspects, context: &Context) {
+    let found = unclaimed(instances, claims);
+    let ripe = ripe(seen, &found, Instant::now(), context.settings.orphan_grace);
+    if ripe.is_empty() {
+        return;
+    }
+    for (instance, outcome) in context.cloud.delete(&ripe).await {
+        tracing::warn!(%instance, ?outcome, "deleted an instance of ours that no NodeClaim claims");
+        context.metrics.orphans_deleted.inc();
+    }
+}
+
+async fn delete_lost(instances: &[Instance], claims: &[NodeClaim], seen: &mut Suspects, context: &Context) {
+    let suspects = without_instance(instances, claims);
+    let found: BTreeSet<String> = suspects.iter().map(|claim| claim.name_any()).collect();
+    // Missing in two readings in a row: one listing may lag behind the launch.
+    let ripe = ripe(seen, &found, Instant::now(), context.settings.garbage_collection_poll / 2);
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    for claim in suspects.into_iter().filter(|claim| ripe.contains(&claim.name_any())) {
+        let nodes = claim.provider_id().map(|id| context.stores.nodes_of(id)).unwrap_or_default();
+        if nodes.iter().any(|node| is_ready(node)) {
+            continue;
+        }
+        let disruption = Disruption { reason: "garbage_collected", note: "the cloud does not list its instance any more" };
+        if let Err(error) = disrupt(claim, &api, context, &disruption).await {
+            tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot delete the claim of a lost instance");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kerf_api::nodeclaim::NodeClaimStatus;
+    use kerf_cloud::provider::instance::{CapacityType, InstanceStatus};
+    use kerf_cloud::provider::tags;
+
+    use super::*;
+
+    fn instance(id: &str, group: &str) -> Instance {
+        Instance {
+            id: id.to_owned(),
+            region_id: "cn-hangzhou".to_owned(),
+            zone_id: "cn-hangzhou-h".to_owned(),
+            instance_type: "ecs.g7.large".to_owned(),
+            image_id: String::new(),
+            capacity_type: CapacityType::OnDemand,
+            status: InstanceStatus::Running,
+            vswitch_id: String::new(),
+            security_group_ids: Vec::new(),
+            private_ips: Vec::new(),
+            tags: [(tags::LAUNCH_GROUP.to_owned(), group.to_owned())].into(),
+            created_at: None,
+            locks: Vec::new(),
+        }
+    }
+
+    fn claim(provider_id: Option<&str>, group: &str) -> NodeClaim {
+        let mut claim = NodeClaim::new("general-1", Default::default());
+        claim.annotations_mut().insert(annotation::LAUNCH_GROUP.to_owned(), group.to_owned());
+        claim.status =
+            Some(NodeClaimStatus { provider_id: provider_id.map(str::to_owned), ..NodeClaimStatus::default() });
+        claim
+    }
+
+    #[test]
+    fn an_instance_of_a_launch_that_is_not_recorded_yet_is_claimed() {
+        let instances = [instance("i-1", "u-1"), instance("i-2", "u-2")];
+
+        let found = unclaimed(&instances, &[claim(None, "u-1")]);
+
+        assert_eq!(found, BTreeSet::from(["i-2".to_owned()]));
+    }
+
+    #[test]
+    fn a_suspect_is_only_ripe_after_the_grace_in_one_stretch() {
+        let grace = Duration::from_secs(60);
+        let start = Instant::now();
+        let found = BTreeSet::from(["i-1".to_owned()]);
+        let mut suspects = Suspects::new();
+
+        assert!(ripe(&mut suspects, &found, start, grace).is_empty());
+        assert!(ripe(&mut suspects, &BTreeSet::new(), start + grace, grace).is_empty());
+        assert!(ripe(&mut suspects, &found, start + grace, grace).is_empty());
+        assert_eq!(ripe(&mut suspects, &found, start + grace * 2, grace), ["i-1"]);
+    }
+}

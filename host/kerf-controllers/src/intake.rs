@@ -1,0 +1,306 @@
+//! Where watch events go: into the index, and to the reconcilers that they concern.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+};
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::names::label;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodepool::NodePool;
+use kerf_state::Tracked;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{self, ObjectRef};
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::context::Context;
+use crate::clock;
+use crate::pod_events::{self, PodEvent, Tracker};
+use crate::reconciler::{Trigger, Triggered};
+use crate::stores::Stores;
+use crate::supervise::Supervisor;
+use crate::watch::{self, OwnedChange, Watched, names};
+
+mod indexed;
+
+use indexed::effect;
+
+/// The receiving ends for the reconcilers.
+#[derive(Debug)]
+pub struct Keys {
+    /// For the ECSNodeClass reconciler.
+    pub node_classes: Triggered<EcsNodeClass>,
+    /// For the NodePool reconciler.
+    pub nodepools: Triggered<NodePool>,
+    /// For the NodeClaim reconciler.
+    pub nodeclaims: Triggered<NodeClaim>,
+    /// For the Node reconciler.
+    pub nodes: Triggered<Node>,
+    /// For the recorder of pod events.
+    pub pod_events: mpsc::Receiver<PodEvent>,
+}
+
+#[derive(Debug, Clone)]
+struct Triggers {
+    node_classes: Trigger<EcsNodeClass>,
+    nodepools: Trigger<NodePool>,
+    nodeclaims: Trigger<NodeClaim>,
+    nodes: Trigger<Node>,
+    pod_events: mpsc::Sender<PodEvent>,
+}
+
+struct Writers {
+    node_classes: Writer<EcsNodeClass>,
+    nodepools: Writer<NodePool>,
+    nodeclaims: Writer<NodeClaim>,
+    nodes: Writer<Node>,
+    config_maps: Writer<ConfigMap>,
+}
+
+/// All watches of the process.
+pub struct Intake {
+    triggers: Triggers,
+    keys: Keys,
+    writers: Option<Writers>,
+    syncing: Vec<(&'static str, oneshot::Receiver<()>)>,
+}
+
+impl std::fmt::Debug for Intake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Intake").finish_non_exhaustive()
+    }
+}
+
+impl Intake {
+    /// Intake that has not started, and the stores that it will fill.
+    #[must_use]
+    pub fn new() -> (Self, Stores) {
+        let (node_classes, node_class_keys) = Trigger::new();
+        let (nodepools, nodepool_keys) = Trigger::new();
+        let (nodeclaims, nodeclaim_keys) = Trigger::new();
+        let (nodes, node_keys) = Trigger::new();
+        let (pod_events, pod_event_keys) = mpsc::channel(pod_events::BUFFER);
+        let (node_class_store, node_class_writer) = reflector::store();
+        let (nodepool_store, nodepool_writer) = reflector::store();
+        let (nodeclaim_store, nodeclaim_writer) = reflector::store();
+        let (node_store, node_writer) = reflector::store();
+        let (config_map_store, config_map_writer) = reflector::store();
+        let stores = Stores {
+            nodeclaims: nodeclaim_store,
+            nodes: node_store,
+            nodepools: nodepool_store,
+            node_classes: node_class_store,
+            config_maps: config_map_store,
+        };
+        let intake = Self {
+            triggers: Triggers { node_classes, nodepools, nodeclaims, nodes, pod_events },
+            keys: Keys {
+                node_classes: node_class_keys,
+                nodepools: nodepool_keys,
+                nodeclaims: nodeclaim_keys,
+                nodes: node_keys,
+                pod_events: pod_event_keys,
+            },
+            writers: Some(Writers {
+                node_classes: node_class_writer,
+                nodepools: nodepool_writer,
+                nodeclaims: nodeclaim_writer,
+                nodes: node_writer,
+                config_maps: config_map_writer,
+            }),
+            syncing: Vec::new(),
+        };
+        (intake, stores)
+    }
+
+    /// Starts all watches; a second call does nothing.
+    pub fn start(&mut self, supervisor: &Supervisor, context: &Arc<Context>) {
+        let Some(writers) = self.writers.take() else {
+            return;
+        };
+        let triggers = self.triggers.clone();
+        let mut start = Start { supervisor, context, syncing: &mut self.syncing };
+        start.indexed("nodeclaims", Some(writers.nodeclaims), {
+            let triggers = triggers.clone();
+            move |change: OwnedChange<NodeClaim>, context| on_nodeclaims(change, triggers.clone(), context)
+        });
+        start.indexed("nodes", Some(writers.nodes), {
+            let triggers = triggers.clone();
+            move |change: OwnedChange<Node>, context| on_nodes(change, triggers.clone(), context)
+        });
+        start.indexed("nodepools", Some(writers.nodepools), {
+            let triggers = triggers.clone();
+            move |change: OwnedChange<NodePool>, _| on_nodepools(change, triggers.clone())
+        });
+        start.indexed("ecsnodeclasses", Some(writers.node_classes), {
+            let triggers = triggers.clone();
+            move |change: OwnedChange<EcsNodeClass>, context| on_node_classes(change, triggers.clone(), context)
+        });
+        start.indexed("pods", None, {
+            let (tracker, events) = (Mutex::new(Tracker::default()), triggers.pod_events.clone());
+            move |change: OwnedChange<Pod>, context| {
+                note_pods(&change, &tracker, &events, &context);
+                std::future::ready(())
+            }
+        });
+        start.indexed("daemonsets", None, |_: OwnedChange<DaemonSet>, _| std::future::ready(()));
+        start.indexed("namespaces", None, |_: OwnedChange<Namespace>, _| std::future::ready(()));
+        start.indexed("persistentvolumes", None, |_: OwnedChange<PersistentVolume>, _| std::future::ready(()));
+        start.indexed("persistentvolumeclaims", None, |_: OwnedChange<PersistentVolumeClaim>, _| std::future::ready(()));
+        start.indexed("storageclasses", None, |_: OwnedChange<StorageClass>, _| std::future::ready(()));
+        start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| std::future::ready(()));
+        start.config_maps(writers.config_maps, triggers);
+    }
+
+    /// Waits until every watch has delivered its first list; says every `patience` what is missing.
+    pub async fn synced(&mut self, patience: Duration) {
+        for (kind, synced) in &mut self.syncing {
+            while tokio::time::timeout(patience, &mut *synced).await.is_err() {
+                tracing::warn!(%kind, "still waiting for the first list; hint: are the CRDs installed, and may we list them?");
+            }
+        }
+    }
+
+    /// The receiving ends, for the reconcilers.
+    #[must_use]
+    pub fn into_keys(self) -> Keys {
+        self.keys
+    }
+}
+
+struct Start<'a> {
+    supervisor: &'a Supervisor,
+    context: &'a Arc<Context>,
+    syncing: &'a mut Vec<(&'static str, oneshot::Receiver<()>)>,
+}
+
+impl Start<'_> {
+    /// Watches a kind cluster-wide: index first, then whoever wants to know.
+    fn indexed<K, F, Fut>(&mut self, kind: &'static str, writer: Option<Writer<K>>, tell: F)
+    where
+        K: Watched + Tracked,
+        F: Fn(OwnedChange<K>, Arc<Context>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let api: Api<DeserializeGuard<K>> = Api::all(self.context.client.clone());
+        let context = Arc::clone(self.context);
+        let handle = move |change: OwnedChange<K>| {
+            context.cluster.update(|index| match &change {
+                OwnedChange::Applied(object) => effect::<K>(index.apply(&**object)),
+                OwnedChange::Deleted(object) => effect::<K>(index.delete(&**object)),
+                OwnedChange::Listed(objects) => effect::<K>(index.reset(objects)),
+            });
+            tell(change, Arc::clone(&context))
+        };
+        self.watch(kind, api, watcher::Config::default(), writer, handle);
+    }
+
+    /// Policies live in our own namespace only, under a label.
+    fn config_maps(&mut self, writer: Writer<ConfigMap>, triggers: Triggers) {
+        let namespace = &self.context.settings.namespace;
+        let api = Api::namespaced(self.context.client.clone(), namespace);
+        let config = watcher::Config::default().labels(&format!("{}=true", label::POLICY));
+        let context = Arc::clone(self.context);
+        let handle = move |_: OwnedChange<ConfigMap>| {
+            let (triggers, context) = (triggers.clone(), Arc::clone(&context));
+            async move {
+                // Which class uses which ConfigMap is the class's business; there are few classes.
+                for class in context.stores.node_classes.state().iter().filter(|it| !it.spec.policies.is_empty()) {
+                    triggers.node_classes.send(ObjectRef::new(&class.name_any())).await;
+                }
+            }
+        };
+        self.watch("policy configmaps", api, config, Some(writer), handle);
+    }
+
+    fn watch<K, F, Fut>(
+        &mut self,
+        kind: &'static str,
+        api: Api<DeserializeGuard<K>>,
+        config: watcher::Config,
+        writer: Option<Writer<K>>,
+        handle: F,
+    ) where
+        K: Watched,
+        F: FnMut(OwnedChange<K>) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let (synced_tx, synced_rx) = oneshot::channel();
+        self.syncing.push((kind, synced_rx));
+        self.supervisor.spawn(kind, watch::run(api, config, writer, synced_tx, handle));
+    }
+}
+
+async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, context: Arc<Context>) {
+    for claim in change.objects() {
+        triggers.nodeclaims.send(ObjectRef::new(&claim.name_any())).await;
+        if let Some(pool) = claim.labels().get(label::NODEPOOL) {
+            triggers.nodepools.send(ObjectRef::new(pool)).await;
+        }
+        for node in claim.provider_id().map(|id| context.stores.nodes_of(id)).unwrap_or_default() {
+            triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
+        }
+    }
+    if matches!(change, OwnedChange::Deleted(_)) {
+        context.cluster.demand_changed();
+    }
+}
+
+async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Context>) {
+    for node in change.objects() {
+        triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
+        if let Some(claim) = context.stores.claim_of(node) {
+            triggers.nodeclaims.send(ObjectRef::new(&claim.name_any())).await;
+        }
+    }
+}
+
+async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers) {
+    for name in names(change.objects()) {
+        triggers.nodepools.send(ObjectRef::new(&name)).await;
+    }
+}
+
+async fn on_node_classes(change: OwnedChange<EcsNodeClass>, triggers: Triggers, context: Arc<Context>) {
+    let mut concerned: Vec<String> = names(change.objects()).collect();
+    if let OwnedChange::Deleted(class) = &change {
+        context.classes.remove(&class.name_any());
+    }
+    for name in &concerned {
+        triggers.node_classes.send(ObjectRef::new(name)).await;
+    }
+    concerned.sort_unstable();
+    for pool in context.stores.nodepools.state() {
+        if concerned.binary_search(&pool.spec.template.spec.node_class_ref.name).is_ok() {
+            triggers.nodepools.send(ObjectRef::new(&pool.name_any())).await;
+        }
+    }
+}
+
+/// Tells the index at once, and the claims' status a little later, that pods came or left.
+fn note_pods(
+    change: &OwnedChange<Pod>,
+    tracker: &Mutex<Tracker>,
+    events: &mpsc::Sender<PodEvent>,
+    context: &Context,
+) {
+    let mut tracker = tracker.lock().unwrap_or_else(PoisonError::into_inner);
+    let nodes = match change {
+        OwnedChange::Applied(pod) => tracker.observe(pod, false).into_iter().collect(),
+        OwnedChange::Deleted(pod) => tracker.observe(pod, true).into_iter().collect(),
+        OwnedChange::Listed(pods) => tracker.reset(pods),
+    };
+    let at = clock::now();
+    for node in nodes {
+        context.cluster.note_pod_event(&node, at);
+        // A full channel means that pods come and go everywhere; the next event of this node is enough.
+        let _ = events.try_send(PodEvent { node, at });
+    }
+}

@@ -1,0 +1,160 @@
+//! Leader election by a Lease: at most one controller acts at a time.
+//!
+//! Expiry is judged by how long *we* have seen the lease unchanged, never by the other machine's clock
+//! (client-go: same). Who loses the lease stops the whole process: a stale leader must not launch.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, ObjectMeta, PostParams};
+
+use crate::api_call::bounded;
+
+/// A holder that did not renew for this long has lost the lease (controller-runtime: same).
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// The holder gives up when it could not renew for this long: well before another may take over.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// How often the lease is renewed or looked at (controller-runtime: same).
+pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// The lease that this process competes for.
+#[derive(Debug)]
+pub struct Election {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    seen: Option<Seen>,
+}
+
+/// A foreign holder's lease, and since when it has not changed.
+#[derive(Debug)]
+struct Seen {
+    resource_version: Option<String>,
+    since: tokio::time::Instant,
+}
+
+impl Election {
+    /// `identity` must differ between processes: a restart is another holder.
+    #[must_use]
+    pub fn new(api: Api<Lease>, name: String, identity: String) -> Self {
+        Self { api, name, identity, seen: None }
+    }
+
+    /// Waits until this process holds the lease.
+    pub async fn acquire(&mut self) {
+        let mut ticks = tokio::time::interval(RETRY_PERIOD);
+        loop {
+            ticks.tick().await;
+            match self.try_acquire().await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(lease = %self.name, %error, "cannot take part in the leader election"),
+            }
+        }
+    }
+
+    /// Renews until that failed for [`RENEW_DEADLINE`] or another process holds the lease; then returns.
+    pub async fn hold(&mut self) {
+        let mut ticks = tokio::time::interval(RETRY_PERIOD);
+        let mut renewed_at = tokio::time::Instant::now();
+        while renewed_at.elapsed() < RENEW_DEADLINE {
+            ticks.tick().await;
+            match self.try_acquire().await {
+                Ok(true) => renewed_at = tokio::time::Instant::now(),
+                Ok(false) => return,
+                Err(error) => tracing::warn!(lease = %self.name, %error, "cannot renew the lease"),
+            }
+        }
+    }
+
+    /// Gives the lease back, so that a standby takes over at once.
+    ///
+    /// # Errors
+    /// When the API server refuses; the lease then runs out by itself.
+    pub async fn release(&mut self) -> Result<(), kube::Error> {
+        let Some(mut lease) = bounded(self.api.get_opt(&self.name)).await? else {
+            return Ok(());
+        };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(self.identity.as_str()) {
+            return Ok(());
+        }
+        spec.holder_identity = None;
+        bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await.map(drop)
+    }
+
+    async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
+        let now = crate::clock::now();
+        let Some(mut lease) = bounded(self.api.get_opt(&self.name)).await? else {
+            let lease = self.first_lease(now);
+            return written(bounded(self.api.create(&PostParams::default(), &lease)).await);
+        };
+        let is_mine = self.is_mine(&lease);
+        if !is_mine && !self.may_take(&lease) {
+            return Ok(false);
+        }
+        let spec = lease.spec.get_or_insert_default();
+        if !is_mine {
+            spec.acquire_time = Some(MicroTime(now));
+            spec.lease_transitions = Some(spec.lease_transitions.unwrap_or_default().saturating_add(1));
+        }
+        spec.holder_identity = Some(self.identity.clone());
+        spec.renew_time = Some(MicroTime(now));
+        spec.lease_duration_seconds = Some(lease_duration_secs());
+        // The resourceVersion read above goes along: of two that try, the API server lets one through.
+        written(bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await)
+    }
+
+    fn is_mine(&self, lease: &Lease) -> bool {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        holder == Some(self.identity.as_str())
+    }
+
+    /// True if nobody holds the lease, or its holder has not renewed for as long as it promised to.
+    fn may_take(&mut self, lease: &Lease) -> bool {
+        let spec = lease.spec.as_ref();
+        let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        if holder.is_empty() {
+            return true;
+        }
+        let promised = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or_else(lease_duration_secs);
+        let promised = Duration::from_secs(u64::try_from(promised).unwrap_or_default());
+        let resource_version = lease.metadata.resource_version.clone();
+        match &self.seen {
+            Some(seen) if seen.resource_version == resource_version => seen.since.elapsed() > promised,
+            _ => {
+                self.seen = Some(Seen { resource_version, since: tokio::time::Instant::now() });
+                false
+            }
+        }
+    }
+
+    fn first_lease(&self, now: Timestamp) -> Lease {
+        Lease {
+            metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                acquire_time: Some(MicroTime(now)),
+                renew_time: Some(MicroTime(now)),
+                lease_duration_seconds: Some(lease_duration_secs()),
+                lease_transitions: Some(0),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+}
+
+fn lease_duration_secs() -> i32 {
+    i32::try_from(LEASE_DURATION.as_secs()).unwrap_or(i32::MAX)
+}
+
+/// A conflict means that another process was faster.
+fn written<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,64 @@
+//! The life of a NodeClaim up to its deletion: launch, registration, initialization, and giving up.
+//!
+//! Each step looks only at what is written down (the claim, its Node, the cloud's tags), so a restart at any point
+//! goes on where the last process stopped.
+
+pub mod initialization;
+pub mod launch;
+pub mod liveness;
+pub mod offerings;
+pub mod registration;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kerf_api::names::finalizer;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::{clock, termination};
+
+/// One pass over one claim.
+///
+/// # Errors
+/// When the API server or the cloud could not be asked; the pass is then repeated.
+pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<Action, Error> {
+    if !context.manages(&claim.spec.node_class_ref) {
+        return Ok(Action::await_change());
+    }
+    if claim.metadata.deletion_timestamp.is_some() {
+        return termination::claim::finalize(&claim, &context).await;
+    }
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    let mut draft = Draft::open(&claim, clock::now());
+    guard(&mut draft, &api).await?;
+    let steps = advance(&mut draft, &api, &context).await;
+    // What was found out is written even when a step failed: its message is what the user looks for.
+    draft.write(&api).await?;
+    let next = steps?;
+    Ok(next.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// The finalizer comes before everything else: an instance must never outlive its claim unnoticed.
+async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
+    if draft.claim.finalizers().iter().any(|found| found == finalizer::TERMINATION) {
+        return Ok(());
+    }
+    draft.claim.finalizers_mut().push(finalizer::TERMINATION.to_owned());
+    draft.write(api).await
+}
+
+async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context) -> Result<Option<Duration>, Error> {
+    let launched = launch::advance(draft, api, context).await?;
+    if launched == launch::Step::GaveUp {
+        return Ok(None);
+    }
+    let registered = registration::advance(draft, context).await?;
+    let initialized = initialization::advance(draft, context).await?;
+    let alive = liveness::advance(draft, api, context).await?;
+    Ok([launched.again_after(), registered, initialized, alive].into_iter().flatten().min())
+}

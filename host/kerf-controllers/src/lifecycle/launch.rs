@@ -1,0 +1,242 @@
+//! Launch: exactly one instance for a claim, whatever dies in between.
+//!
+//! The write-ahead rule: the launch group is in the claim before the first call, and every attempt before its call.
+//! What a call that nobody remembers has made is found again by its tags.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kerf_api::names::{annotation, condition, event, label, reason};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_cloud::provider::bootstrap::NodeSettings;
+use kerf_cloud::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, Launched, OfferingFailure};
+use kerf_core::labels;
+use kerf_core::resources::{Resources, quantity_of};
+use kerf_core::taint::TaintEffect;
+use kube::{Api, ResourceExt};
+use tokio::sync::Mutex;
+
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::{Error, chain};
+use crate::failpoint;
+use crate::lifecycle::offerings;
+use crate::lifecycle::registration::is_unknown;
+use crate::node_class::ClassState;
+use crate::termination::claim::{Disruption, disrupt};
+
+/// How long to wait for a class that is not resolved yet: its own reconcile is faster than this.
+const CLASS_RETRY: Duration = Duration::from_secs(2);
+
+/// Offering failures that a message lists; the rest is counted.
+const FAILURES_SHOWN_MAX: usize = 5;
+
+/// What a pass over the launch came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing more to do.
+    Done,
+    /// Look again after a while.
+    Again(Duration),
+    /// The claim was deleted; its pods are planned anew.
+    GaveUp,
+}
+
+impl Step {
+    /// When to look again.
+    #[must_use]
+    pub fn again_after(self) -> Option<Duration> {
+        match self {
+            Self::Again(after) => Some(after),
+            Self::Done | Self::GaveUp => None,
+        }
+    }
+}
+
+/// Launches the claim's instance if that is still to be done.
+///
+/// # Errors
+/// When the claim cannot be written.
+pub async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context) -> Result<Step, Error> {
+    if !is_unknown(draft, condition::LAUNCHED) {
+        return Ok(Step::Done);
+    }
+    let class_name = draft.claim.spec.node_class_ref.name.clone();
+    let class = match context.classes.usable(&class_name) {
+        Ok(class) => class,
+        Err(message) => {
+            draft.conditions.set_unknown(condition::LAUNCHED, reason::NODE_CLASS_NOT_READY, &message);
+            return Ok(Step::Again(CLASS_RETRY));
+        }
+    };
+    record_group(draft, api).await?;
+    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::TOKEN_RECORDED).await;
+    let request = request(&draft.claim, &class);
+    let outcome = launch(draft, api, context, &request).await;
+    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::LAUNCHED_UNRECORDED).await;
+    settle(draft, api, context, &class, outcome).await
+}
+
+/// Writes the launch group into the claim, once.
+async fn record_group(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
+    if draft.claim.annotations().contains_key(annotation::LAUNCH_GROUP) {
+        return Ok(());
+    }
+    // The uid is unique for all time, so nothing of a deleted claim of the same name can be taken for this one's.
+    let group = draft.claim.uid().unwrap_or_else(|| draft.name());
+    let annotations = draft.claim.annotations_mut();
+    annotations.insert(annotation::LAUNCH_GROUP.to_owned(), group);
+    annotations.insert(annotation::LAUNCH_ORDINAL.to_owned(), "0".to_owned());
+    annotations.insert(annotation::LAUNCH_SIZE.to_owned(), "1".to_owned());
+    draft.write(api).await
+}
+
+/// Calls the cloud; each attempt is stored in the claim before it is sent.
+async fn launch(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+    request: &LaunchRequest,
+) -> LaunchOutcome {
+    let shared = Arc::new(Mutex::new(draft.clone()));
+    let record = |attempt: Attempt| {
+        let shared = Arc::clone(&shared);
+        async move { record_attempt(&mut *shared.lock().await, api, &attempt).await }
+    };
+    let outcome = context.cloud.launch(request, record).await;
+    *draft = shared.lock().await.clone();
+    outcome
+}
+
+async fn record_attempt(draft: &mut Draft, api: &Api<NodeClaim>, attempt: &Attempt) -> Result<(), String> {
+    let text = serde_json::to_string(attempt).map_err(|error| error.to_string())?;
+    let annotations = draft.claim.annotations_mut();
+    annotations.insert(annotation::LAUNCH_PARAMS_HASH.to_owned(), attempt.params_hash.clone());
+    annotations.insert(annotation::LAUNCH_ATTEMPT.to_owned(), text);
+    draft.write(api).await.map_err(|error| chain(&error))
+}
+
+/// What the claim asks for, in the cloud's words. Pure.
+fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
+    let annotations = claim.annotations();
+    let planned = annotations.get(annotation::LAUNCH_OFFERINGS).map(|text| offerings::decode(text));
+    let offerings = planned.filter(|offerings| !offerings.is_empty()).unwrap_or_else(|| {
+        offerings::from_requirements(&offerings::requirements(claim), &class.instance_types)
+    });
+    LaunchRequest {
+        class: Arc::clone(&class.resolved),
+        node_pool: claim.labels().get(label::NODEPOOL).cloned().unwrap_or_default(),
+        node_claim: claim.name_any(),
+        group: annotations.get(annotation::LAUNCH_GROUP).cloned().unwrap_or_default(),
+        last_attempt: annotations.get(annotation::LAUNCH_ATTEMPT).and_then(|text| serde_json::from_str(text).ok()),
+        offerings,
+        node: NodeSettings {
+            labels: claim.labels().clone(),
+            taints: claim.spec.taints.iter().filter_map(taint_of).collect(),
+            startup_taints: claim.spec.startup_taints.iter().filter_map(taint_of).collect(),
+            parts: Vec::new(),
+        },
+    }
+}
+
+/// The schema allows no other effects than the three that are known.
+fn taint_of(taint: &Taint) -> Option<kerf_core::taint::Taint> {
+    let effect = TaintEffect::parse(&taint.effect)?;
+    Some(kerf_core::taint::Taint { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect })
+}
+
+async fn settle(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+    class: &ClassState,
+    outcome: LaunchOutcome,
+) -> Result<Step, Error> {
+    match outcome {
+        LaunchOutcome::Launched(launched) => {
+            record_instance(draft, class, &launched);
+            context.events.normal(&draft.claim, event::LAUNCHED, &launched_note(&launched)).await;
+            Ok(Step::Done)
+        }
+        LaunchOutcome::InsufficientCapacity { offerings } => {
+            let note = capacity_note(&offerings);
+            context.events.warning(&draft.claim, event::INSUFFICIENT_CAPACITY_ERROR, &note).await;
+            draft.conditions.set_unknown(condition::LAUNCHED, reason::INSUFFICIENT_CAPACITY, &note);
+            let disruption = Disruption { reason: "insufficient_capacity", note: &note };
+            disrupt(&draft.claim, api, context, &disruption).await?;
+            Ok(Step::GaveUp)
+        }
+        LaunchOutcome::NotReady { reason, message } => {
+            draft.conditions.set_unknown(condition::LAUNCHED, reason.as_str(), &message);
+            context.events.warning(&draft.claim, event::LAUNCH_FAILED, &message).await;
+            Ok(Step::Again(context.settings.launch_retry))
+        }
+        LaunchOutcome::Retry { after, message } => {
+            draft.conditions.set_unknown(condition::LAUNCHED, reason::LAUNCH_FAILED, &message);
+            context.events.warning(&draft.claim, event::LAUNCH_FAILED, &message).await;
+            Ok(Step::Again(after))
+        }
+    }
+}
+
+/// Writes down what the instance is. Pure.
+fn record_instance(draft: &mut Draft, class: &ClassState, launched: &Launched) {
+    let instance = &launched.instance;
+    let instance_type = class.instance_types.iter().find(|it| *it.name == *instance.instance_type);
+    let labels = draft.claim.labels_mut();
+    if let Some(instance_type) = instance_type {
+        for requirement in instance_type.requirements.iter() {
+            if let Some(value) = requirement.single_value() {
+                labels.entry(requirement.key().to_owned()).or_insert_with(|| value.to_owned());
+            }
+        }
+    }
+    // What the instance really is wins over what was asked for.
+    labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.instance_type.clone());
+    labels.insert(labels::ZONE.to_owned(), instance.zone_id.clone());
+    labels.insert(labels::CAPACITY_TYPE.to_owned(), instance.capacity_type.as_str().to_owned());
+    labels.insert(labels::ARCH.to_owned(), launched.architecture.as_str().to_owned());
+    labels.insert(labels::REGION.to_owned(), instance.region_id.clone());
+    let status = draft.status_mut();
+    status.provider_id = Some(instance.provider_id());
+    status.image_id = Some(instance.image_id.clone());
+    if let Some(instance_type) = instance_type {
+        status.capacity = quantities(&instance_type.capacity);
+        status.allocatable = quantities(&instance_type.allocatable());
+    }
+    draft.conditions.set_true(condition::LAUNCHED);
+}
+
+fn quantities(resources: &Resources) -> BTreeMap<String, Quantity> {
+    resources.iter().map(|(name, amount)| (name.to_owned(), Quantity(quantity_of(name, amount).to_string()))).collect()
+}
+
+fn launched_note(launched: &Launched) -> String {
+    let instance = &launched.instance;
+    let how = if launched.is_adopted { "found" } else { "launched" };
+    format!(
+        "{how} instance {} ({}, {}, {})",
+        instance.id, instance.instance_type, instance.zone_id, instance.capacity_type
+    )
+}
+
+fn capacity_note(failures: &[OfferingFailure]) -> String {
+    if failures.is_empty() {
+        return "no offering of the claim can be bought now; its pods are planned again".to_owned();
+    }
+    let shown = failures.iter().take(FAILURES_SHOWN_MAX).map(|failure| {
+        let offering = &failure.offering;
+        format!(
+            "{} in {} ({}): {}",
+            offering.instance_type, offering.zone_id, offering.capacity_type, failure.message
+        )
+    });
+    let mut note = shown.collect::<Vec<_>>().join("; ");
+    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN_MAX).filter(|more| *more > 0) {
+        note.push_str(&format!("; and {more} more"));
+    }
+    note
+}

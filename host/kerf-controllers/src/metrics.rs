@@ -1,0 +1,169 @@
+//! Everything that Prometheus can read. The names are Karpenter's where the fact is the same.
+//!
+//! One table: a metric that is not a field of [`Metrics`] does not exist.
+
+use std::fmt;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// A NodePool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PoolLabels {
+    /// Its name.
+    pub nodepool: String,
+}
+
+/// Why something happened in a NodePool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReasonLabels {
+    /// `provisioned`, `empty`, `expired` …
+    pub reason: String,
+    /// The NodePool's name.
+    pub nodepool: String,
+}
+
+/// How a reconcile went.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReconcileLabels {
+    /// The reconciler's name.
+    pub controller: &'static str,
+    /// `ok` or the kind of the error.
+    pub result: &'static str,
+}
+
+/// How a policy call went.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PolicyLabels {
+    /// The ECSNodeClass that declares the policy.
+    pub nodeclass: String,
+    /// The policy's name there.
+    pub policy: String,
+    /// `ok` or the class of the failure.
+    pub result: String,
+}
+
+/// Upstream's default duration buckets (karpenter-behaviour: `DUR`), thinned to what planning in milliseconds needs.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0];
+
+/// Makes the histograms of a family.
+#[derive(Clone)]
+pub struct Durations;
+
+impl MetricConstructor<Histogram> for Durations {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(DURATION_BUCKETS)
+    }
+}
+
+/// The metrics of one process.
+pub struct Metrics {
+    registry: Registry,
+    /// NodeClaims made.
+    pub nodeclaims_created: Family<ReasonLabels, Counter>,
+    /// NodeClaims gone for good.
+    pub nodeclaims_terminated: Family<PoolLabels, Counter>,
+    /// NodeClaims that kerf itself decided to remove.
+    pub nodeclaims_disrupted: Family<ReasonLabels, Counter>,
+    /// Nodes that registered.
+    pub nodes_created: Family<PoolLabels, Counter>,
+    /// Nodes gone for good.
+    pub nodes_terminated: Family<PoolLabels, Counter>,
+    /// Seconds that one planning took, policies included.
+    pub scheduling_duration: Histogram,
+    /// Pods that the last plan could not place.
+    pub unschedulable_pods: Gauge,
+    /// Nodes and claims in flight that the cluster index knows.
+    pub state_nodes: Gauge,
+    /// 1 when every watch has delivered its first list.
+    pub state_synced: Gauge,
+    /// Reconciles by controller and result.
+    pub reconciles: Family<ReconcileLabels, Counter>,
+    /// Policy calls by result.
+    pub policy_calls: Family<PolicyLabels, Counter>,
+    /// Instances found without a NodeClaim and deleted.
+    pub orphans_deleted: Counter,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            nodeclaims_created: Family::default(),
+            nodeclaims_terminated: Family::default(),
+            nodeclaims_disrupted: Family::default(),
+            nodes_created: Family::default(),
+            nodes_terminated: Family::default(),
+            scheduling_duration: Histogram::new(DURATION_BUCKETS),
+            unschedulable_pods: Gauge::default(),
+            state_nodes: Gauge::default(),
+            state_synced: Gauge::default(),
+            reconciles: Family::default(),
+            policy_calls: Family::default(),
+            orphans_deleted: Counter::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let karpenter = self.registry.sub_registry_with_prefix("karpenter");
+        karpenter.register("nodeclaims_created", "NodeClaims created", self.nodeclaims_created.clone());
+        karpenter.register("nodeclaims_terminated", "NodeClaims terminated", self.nodeclaims_terminated.clone());
+        karpenter.register(
+            "nodeclaims_disrupted",
+            "NodeClaims that the controller decided to remove",
+            self.nodeclaims_disrupted.clone(),
+        );
+        karpenter.register("nodes_created", "Nodes registered", self.nodes_created.clone());
+        karpenter.register("nodes_terminated", "Nodes terminated", self.nodes_terminated.clone());
+        karpenter.register(
+            "scheduler_scheduling_duration_seconds",
+            "Time of one planning with its policies",
+            self.scheduling_duration.clone(),
+        );
+        karpenter.register(
+            "scheduler_unschedulable_pods_count",
+            "Pods that the last plan could not place",
+            self.unschedulable_pods.clone(),
+        );
+        karpenter.register(
+            "cluster_state_node_count",
+            "Nodes and NodeClaims in flight in the cluster index",
+            self.state_nodes.clone(),
+        );
+        karpenter.register("cluster_state_synced", "1 when every watch is in sync", self.state_synced.clone());
+        let kerf = self.registry.sub_registry_with_prefix("kerf");
+        kerf.register("reconciles", "Reconciles by controller and result", self.reconciles.clone());
+        kerf.register("policy_calls", "Policy calls by result", self.policy_calls.clone());
+        kerf.register(
+            "orphans_deleted",
+            "Instances deleted because no NodeClaim claims them",
+            self.orphans_deleted.clone(),
+        );
+    }
+
+    /// The text that a scrape gets.
+    ///
+    /// # Errors
+    /// Only when the formatter fails, which a `String` does not.
+    pub fn render(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}

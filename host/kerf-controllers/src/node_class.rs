@@ -1,0 +1,137 @@
+//! ECSNodeClass: what its selectors mean in the cloud, whether its policies serve, and saying so in its status.
+
+pub mod catalog;
+pub mod spec;
+pub mod status;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::names::event;
+use kerf_cloud::provider::class::{ResolveProblem, ResolvedNodeClass};
+use kerf_core::ids::ZoneId;
+use kerf_core::instance_type::InstanceType;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+
+use crate::context::Context;
+use crate::error::{Error, chain};
+use crate::{clock, patch};
+
+/// A class with a problem is looked at again after this long: the problem is often mended in the cloud, unseen by us.
+const PROBLEM_RETRY: Duration = Duration::from_secs(15);
+
+/// A class that can be launched from, with what it can be launched as.
+#[derive(Debug)]
+pub struct ClassState {
+    /// What the selectors found.
+    pub resolved: Arc<ResolvedNodeClass>,
+    /// In name order.
+    pub instance_types: Arc<Vec<Arc<InstanceType>>>,
+    /// Free addresses per zone.
+    pub free_ips: BTreeMap<ZoneId, u64>,
+}
+
+/// The classes that were looked at: usable ones, and why the others are not.
+#[derive(Debug, Default)]
+pub struct Classes {
+    by_name: RwLock<HashMap<String, Result<Arc<ClassState>, String>>>,
+}
+
+impl Classes {
+    /// The class, or why it cannot be used.
+    ///
+    /// # Errors
+    /// The message names the class and the next step.
+    pub fn usable(&self, name: &str) -> Result<Arc<ClassState>, String> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        match by_name.get(name) {
+            Some(state) => state.clone(),
+            None => Err(format!("ECSNodeClass {name} does not exist or was not looked at yet")),
+        }
+    }
+
+    /// All usable classes.
+    #[must_use]
+    pub fn all_usable(&self) -> Vec<(String, Arc<ClassState>)> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.iter().filter_map(|(name, state)| Some((name.clone(), state.clone().ok()?))).collect()
+    }
+
+    /// Forgets a class that was deleted.
+    pub fn remove(&self, name: &str) {
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    fn put(&self, name: String, state: Result<Arc<ClassState>, String>) {
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, state);
+    }
+}
+
+/// One pass over one class.
+///
+/// # Errors
+/// When the status cannot be written.
+pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Result<Action, Error> {
+    let name = class.name_any();
+    let policies = context.policies.sync(&class, &context).await;
+    let resolved = context.cloud.resolve(&spec::spec(&class)).await;
+    let outcome = match &resolved {
+        Ok(resolved) => load(resolved, &context).await,
+        Err(problems) => Err(describe(&name, problems)),
+    };
+    let mut wanted = (*class).clone();
+    wanted.status = Some(status::status(&class, &resolved, outcome.as_ref().err(), &policies, clock::now()));
+    announce(&class, &wanted, &context).await;
+    let was_usable = context.classes.usable(&name).is_ok();
+    let is_usable = outcome.is_ok();
+    context.classes.put(name, outcome);
+    if was_usable != is_usable {
+        context.cluster.demand_changed();
+    }
+    patch::write(&Api::all(context.client.clone()), &*class, &wanted).await?;
+    let has_problem = !is_usable || policies.iter().any(|policy| policy.last_error.is_some());
+    Ok(Action::requeue(if has_problem { PROBLEM_RETRY } else { context.settings.node_class_resync }))
+}
+
+/// Fills in what the class can be launched as.
+///
+/// # Errors
+/// When the cloud cannot be asked and never was.
+pub async fn load(resolved: &Arc<ResolvedNodeClass>, context: &Context) -> Result<Arc<ClassState>, String> {
+    let types = context
+        .cloud
+        .instance_types(resolved)
+        .await
+        .map_err(|error| format!("cannot read the instance types: {}", chain(&error)))?;
+    Ok(Arc::new(ClassState {
+        resolved: Arc::clone(resolved),
+        instance_types: Arc::new(types.into_iter().map(Arc::new).collect()),
+        free_ips: catalog::free_ips(resolved),
+    }))
+}
+
+/// Reads stock and prices of all usable classes again; a class whose reading fails keeps what it had.
+pub async fn refresh(context: &Context) {
+    for (name, state) in context.classes.all_usable() {
+        match load(&state.resolved, context).await {
+            Ok(fresh) => context.classes.put(name, Ok(fresh)),
+            Err(message) => tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were"),
+        }
+    }
+}
+
+fn describe(name: &str, problems: &[ResolveProblem]) -> String {
+    let problems: Vec<String> = problems.iter().map(status::sentence).collect();
+    format!("ECSNodeClass {name}: {}", problems.join("; "))
+}
+
+/// One event when a condition turns bad or its reason changes.
+async fn announce(before: &EcsNodeClass, after: &EcsNodeClass, context: &Context) {
+    for condition in status::worsened(before.conditions(), after.conditions()) {
+        let note = format!("{}: {}", condition.type_, condition.message);
+        context.events.warning(before, event::RESOLUTION_FAILED, &note).await;
+    }
+}

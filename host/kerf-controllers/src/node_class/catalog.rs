@@ -1,0 +1,17 @@
+//! What a resolved class offers, in the form that planning takes. Pure.
+
+use std::collections::BTreeMap;
+
+use kerf_cloud::provider::class::ResolvedNodeClass;
+use kerf_core::ids::ZoneId;
+
+/// Free addresses per zone: the sum over the class's vSwitches.
+#[must_use]
+pub fn free_ips(class: &ResolvedNodeClass) -> BTreeMap<ZoneId, u64> {
+    let mut free = BTreeMap::new();
+    for vswitch in &class.vswitches {
+        let sum: &mut u64 = free.entry(ZoneId::from(vswitch.zone_id.as_str())).or_default();
+        *sum = sum.saturating_add(vswitch.ips_available);
+    }
+    free
+}

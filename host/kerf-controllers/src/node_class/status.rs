@@ -1,0 +1,107 @@
+//! The status of an ECSNodeClass. Pure.
+
+use jiff::Timestamp;
+use kerf_api::condition::{Condition, ConditionStatus, Conditions};
+use kerf_api::ecsnodeclass::status::{
+    EcsNodeClassStatus, ImageStatus, PolicyState, PolicyStatus, SecurityGroupStatus, VSwitchStatus,
+};
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::names::{condition, reason};
+use kerf_cloud::provider::class::{ResolveKind, ResolveProblem, ResolvedNodeClass};
+
+use crate::events::created_at;
+
+/// The condition of each kind of problem, with the reason when it is there.
+const KINDS: [(ResolveKind, &str, &str); 4] = [
+    (ResolveKind::Cluster, condition::CLUSTER_RESOLVED, reason::CLUSTER_RESOLUTION_FAILED),
+    (ResolveKind::VSwitch, condition::VSWITCH_RESOLVED, reason::VSWITCH_RESOLUTION_FAILED),
+    (ResolveKind::SecurityGroup, condition::SECURITY_GROUP_RESOLVED, reason::SECURITY_GROUP_RESOLUTION_FAILED),
+    (ResolveKind::Image, condition::IMAGE_RESOLVED, reason::IMAGE_RESOLUTION_FAILED),
+];
+
+/// What to write: conditions always, findings only when there are new ones (an unreachable cloud unlearns nothing).
+#[must_use]
+pub fn status(
+    class: &EcsNodeClass,
+    resolved: &Result<std::sync::Arc<ResolvedNodeClass>, Vec<ResolveProblem>>,
+    obstacle: Option<&String>,
+    policies: &[PolicyStatus],
+    now: Timestamp,
+) -> EcsNodeClassStatus {
+    let mut status = class.status.clone().unwrap_or_default();
+    let generation = class.metadata.generation.unwrap_or_default();
+    let mut conditions =
+        Conditions::open(EcsNodeClass::CONDITIONS, class.conditions(), generation, created_at(class), now);
+    let problems: &[ResolveProblem] = resolved.as_ref().err().map_or(&[], Vec::as_slice);
+    for (kind, type_, reason) in KINDS {
+        let found: Vec<String> = problems.iter().filter(|it| it.kind == kind).map(sentence).collect();
+        if found.is_empty() {
+            conditions.set_true(type_);
+        } else {
+            conditions.set_false(type_, reason, &found.join("; "));
+        }
+    }
+    if let (Ok(_), Some(obstacle)) = (resolved, obstacle) {
+        conditions.set_false(condition::CLUSTER_RESOLVED, reason::CLOUD_UNREACHABLE, obstacle);
+    }
+    set_policies(&mut conditions, policies);
+    if let Ok(resolved) = resolved {
+        record(&mut status, resolved);
+    }
+    status.policies = policies.to_vec();
+    status.conditions = conditions.finish();
+    status
+}
+
+/// A problem as conditions and events tell it: field, then what is wrong and what to do.
+#[must_use]
+pub fn sentence(problem: &ResolveProblem) -> String {
+    format!("{}: {}", problem.field, problem.message)
+}
+
+fn set_policies(conditions: &mut Conditions, policies: &[PolicyStatus]) {
+    let failed = policies.iter().filter(|it| matches!(it.state, PolicyState::Failed | PolicyState::Stale));
+    let failed: Vec<String> = failed
+        .map(|it| format!("policy {}: {}", it.name, it.last_error.as_deref().unwrap_or("not loaded")))
+        .collect();
+    if failed.is_empty() {
+        conditions.set_true(condition::POLICIES_READY);
+    } else {
+        conditions.set_false(condition::POLICIES_READY, reason::POLICY_LOAD_FAILED, &failed.join("; "));
+    }
+}
+
+fn record(status: &mut EcsNodeClassStatus, resolved: &ResolvedNodeClass) {
+    status.cluster_id = Some(resolved.cluster_id.clone()).filter(|id| !id.is_empty());
+    let vswitches = resolved.vswitches.iter();
+    status.v_switches = vswitches
+        .map(|it| VSwitchStatus {
+            id: it.id.clone(),
+            zone_id: it.zone_id.clone(),
+            available_ip_address_count: i64::try_from(it.ips_available).ok(),
+        })
+        .collect();
+    let groups = resolved.security_groups.iter();
+    status.security_groups = groups
+        .map(|it| SecurityGroupStatus { id: it.id.clone(), name: Some(it.name.clone()).filter(|name| !name.is_empty()) })
+        .collect();
+    let images = resolved.images.iter();
+    status.images = images
+        .map(|it| ImageStatus {
+            id: it.id.clone(),
+            name: Some(it.name.clone()).filter(|name| !name.is_empty()),
+            architecture: it.architecture.as_str().to_owned(),
+        })
+        .collect();
+}
+
+/// Conditions that are False now and were not, or say something else now.
+#[must_use]
+pub fn worsened<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<&'a Condition> {
+    let is_news = |now: &&Condition| {
+        let then = kerf_api::condition::find(before, &now.type_);
+        then.is_none_or(|then| then.status != now.status || then.message != now.message)
+    };
+    let is_cause = |it: &&Condition| it.type_ != condition::READY && it.status == ConditionStatus::False;
+    after.iter().filter(is_cause).filter(is_news).collect()
+}

@@ -1,0 +1,169 @@
+//! NodePool: whether it is valid, whether its class is ready, and what its nodes have together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kerf_api::condition::{Condition, ConditionStatus, Conditions};
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::names::{condition, event, label, reason};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodepool::{NodePool, NodePoolStatus};
+use kerf_core::resources::{COMMON, NODES, Resources, quantity_of};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::events::created_at;
+use crate::{clock, patch};
+
+/// What the pool's nodes have is counted again at least this often; the watches of its claims trigger it before.
+const RECOUNT: Duration = Duration::from_secs(60);
+
+/// One pass over one pool.
+///
+/// # Errors
+/// When the pool cannot be written.
+pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Action, Error> {
+    if !context.manages(&pool.spec.template.spec.node_class_ref) {
+        return Ok(Action::await_change());
+    }
+    let class = context.stores.node_classes.get(&ObjectRef::new(&pool.spec.template.spec.node_class_ref.name));
+    let claims = context.stores.nodeclaims.state();
+    let mut wanted = (*pool).clone();
+    wanted.status = Some(status(&pool, class.as_deref(), &claims, clock::now()));
+    announce(&pool, &wanted, &context).await;
+    let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
+    patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
+    if was_ready != kerf_api::condition::is_true(wanted.conditions(), condition::READY) {
+        context.cluster.demand_changed();
+    }
+    Ok(Action::requeue(RECOUNT))
+}
+
+/// The status as it should be. Pure.
+fn status(
+    pool: &NodePool,
+    class: Option<&EcsNodeClass>,
+    claims: &[Arc<NodeClaim>],
+    now: Timestamp,
+) -> NodePoolStatus {
+    let generation = pool.metadata.generation.unwrap_or_default();
+    let mut conditions =
+        Conditions::open(NodePool::CONDITIONS, pool.conditions(), generation, created_at(pool), now);
+    let problems = kerf_state::node_pool(pool).problems;
+    if problems.is_empty() {
+        conditions.set_true(condition::VALIDATION_SUCCEEDED);
+    } else {
+        let message = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        conditions.set_false(condition::VALIDATION_SUCCEEDED, reason::NODEPOOL_VALIDATION_FAILED, &message);
+    }
+    set_class(&mut conditions, pool, class);
+    let (resources, nodes) = total(&pool.name_any(), claims);
+    let mut status = pool.status.clone().unwrap_or_default();
+    status.resources = resources;
+    status.nodes = nodes;
+    status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
+    status.conditions = conditions.finish();
+    status
+}
+
+fn set_class(conditions: &mut Conditions, pool: &NodePool, class: Option<&EcsNodeClass>) {
+    let name = &pool.spec.template.spec.node_class_ref.name;
+    let Some(class) = class else {
+        let message = format!("ECSNodeClass {name} does not exist; create it or correct spec.template.spec.nodeClassRef.name");
+        conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_FOUND, &message);
+        return;
+    };
+    if class.metadata.deletion_timestamp.is_some() {
+        let message = format!("ECSNodeClass {name} is being deleted");
+        conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_TERMINATING, &message);
+        return;
+    }
+    match kerf_api::condition::find(class.conditions(), condition::READY) {
+        Some(ready) if ready.is_true() => conditions.set_true(condition::NODE_CLASS_READY),
+        Some(Condition { status: ConditionStatus::False, .. }) => {
+            let message = format!("ECSNodeClass {name} is not ready: {}", causes(class));
+            conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_READY, &message);
+        }
+        Some(_) | None => {
+            let message = format!("ECSNodeClass {name} was not looked at yet");
+            conditions.set_unknown(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_READY, &message);
+        }
+    }
+}
+
+/// The messages of the conditions that make a class not ready.
+fn causes(class: &EcsNodeClass) -> String {
+    let is_cause = |it: &&Condition| {
+        EcsNodeClass::CONDITIONS.dependents.contains(&it.type_.as_str()) && it.status == ConditionStatus::False
+    };
+    let causes: Vec<&str> = class.conditions().iter().filter(is_cause).map(|it| it.message.as_str()).collect();
+    causes.join("; ")
+}
+
+/// What the pool's claims have together, those that are going not counted (Karpenter: same).
+fn total(pool: &str, claims: &[Arc<NodeClaim>]) -> (BTreeMap<String, Quantity>, i64) {
+    let is_counted = |claim: &&Arc<NodeClaim>| {
+        claim.metadata.deletion_timestamp.is_none()
+            && claim.labels().get(label::NODEPOOL).is_some_and(|name| name == pool)
+    };
+    let mut sum = Resources::default();
+    let mut nodes = 0;
+    for claim in claims.iter().filter(is_counted) {
+        nodes += 1;
+        for (name, amount) in claim.status.iter().flat_map(|status| &status.capacity) {
+            if let Ok(amount) = kerf_core::quantity::Quantity::parse(&amount.0) {
+                let amount = kerf_core::resources::amount_of(name, amount);
+                sum.set(name, sum.amount(name).saturating_add(amount));
+            }
+        }
+    }
+    let mut resources: BTreeMap<String, Quantity> =
+        COMMON.iter().map(|name| ((*name).to_owned(), quantity(name, sum.amount(name)))).collect();
+    resources.extend(sum.iter().map(|(name, amount)| (name.to_owned(), quantity(name, amount))));
+    resources.insert(NODES.to_owned(), Quantity(nodes.to_string()));
+    (resources, nodes)
+}
+
+fn quantity(name: &str, amount: i64) -> Quantity {
+    Quantity(quantity_of(name, amount).to_string())
+}
+
+/// One event when a condition turns bad or says something else.
+async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
+    for condition in crate::node_class::status::worsened(before.conditions(), after.conditions()) {
+        let note = format!("{}: {}", condition.type_, condition.message);
+        context.events.warning(before, event::INVALID_OBJECT, &note).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_counts_its_own_claims_that_stay() {
+        let claim = |pool: &str, cpu: &str| {
+            let mut claim = NodeClaim::new("x", Default::default());
+            claim.labels_mut().insert(label::NODEPOOL.to_owned(), pool.to_owned());
+            claim.status.get_or_insert_default().capacity.insert("cpu".to_owned(), Quantity(cpu.to_owned()));
+            claim
+        };
+        let mut going = claim("general", "64");
+        going.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+        let claims = [claim("general", "2"), claim("general", "1500m"), claim("other", "8"), going].map(Arc::new);
+
+        let (resources, nodes) = total("general", &claims);
+
+        assert_eq!(nodes, 2);
+        assert_eq!(resources["cpu"].0, "3500m");
+        assert_eq!(resources["memory"].0, "0");
+        assert_eq!(resources["nodes"].0, "2");
+    }
+}

@@ -1,0 +1,190 @@
+//! `status.lastPodEventTime`: when a pod last came to a claim's node or left it. consolidateAfter counts from it.
+//!
+//! Only real changes count: the first list after a restart says nothing about when its pods came, so it moves no
+//! clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+use tokio::sync::mpsc;
+use tokio::time::interval;
+
+use crate::context::Context;
+use crate::error::{Error, chain};
+use crate::{clock, patch};
+
+/// Writes per claim are at least this far apart (Karpenter: same); the last event is never lost, only written later.
+const WRITE_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+/// How often waiting events are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// Node names that wait to be noted; one entry per event of a pod.
+pub const BUFFER: usize = 4096;
+
+/// Something came to a node or left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodEvent {
+    /// The Node's name.
+    pub node: String,
+    /// When it was seen.
+    pub at: Timestamp,
+}
+
+/// What of a pod's life a node notices, in the order in which it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Bound,
+    Terminating,
+    Finished,
+}
+
+/// Remembers the stage of every bound pod.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    stages: HashMap<u64, Stage>,
+    was_listed: bool,
+}
+
+impl Tracker {
+    /// The node that must be noted because of this change, if any.
+    pub fn observe(&mut self, pod: &Pod, is_deleted: bool) -> Option<String> {
+        let (key, stage, node) = place(pod)?;
+        if is_deleted {
+            // A pod that had finished left then, not now.
+            let before = self.stages.remove(&key);
+            return (before != Some(Stage::Finished)).then_some(node);
+        }
+        let before = self.stages.insert(key, stage);
+        before.is_none_or(|before| before < stage).then_some(node)
+    }
+
+    /// As `observe` for a whole list; the first one is where the memory starts.
+    pub fn reset(&mut self, pods: &[Pod]) -> Vec<String> {
+        let before = std::mem::take(&mut self.stages);
+        let mut noted = Vec::new();
+        for (key, stage, node) in pods.iter().filter_map(place) {
+            self.stages.insert(key, stage);
+            if self.was_listed && before.get(&key).is_none_or(|before| *before < stage) {
+                noted.push(node);
+            }
+        }
+        self.was_listed = true;
+        noted
+    }
+}
+
+/// Identity, stage and node of a bound pod that is not a daemon's.
+fn place(pod: &Pod) -> Option<(u64, Stage, String)> {
+    let node = pod.spec.as_ref()?.node_name.clone().filter(|name| !name.is_empty())?;
+    if pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node") {
+        return None;
+    }
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let stage = match phase {
+        "Succeeded" | "Failed" => Stage::Finished,
+        _ if pod.metadata.deletion_timestamp.is_some() => Stage::Terminating,
+        _ => Stage::Bound,
+    };
+    let mut hasher = DefaultHasher::new();
+    pod.uid().hash(&mut hasher);
+    Some((hasher.finish(), stage, node))
+}
+
+/// Writes what is noted until the process ends.
+pub async fn run(mut events: mpsc::Receiver<PodEvent>, context: Arc<Context>) {
+    let mut waiting: BTreeMap<String, Timestamp> = BTreeMap::new();
+    let mut ticks = interval(TICK);
+    loop {
+        tokio::select! {
+            event = events.recv() => {
+                let Some(PodEvent { node, at }) = event else { return };
+                let latest = waiting.entry(node).or_insert(at);
+                *latest = (*latest).max(at);
+            }
+            _ = ticks.tick() => write_due(&mut waiting, &context).await,
+        }
+    }
+}
+
+async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context) {
+    let now = clock::now();
+    for (node, at) in std::mem::take(waiting) {
+        let Some(claim) = claim_on(&node, context) else {
+            continue;
+        };
+        let written = claim.status.as_ref().and_then(|status| status.last_pod_event_time);
+        if written.is_some_and(|written| now.duration_since(written) < WRITE_PAUSE) {
+            waiting.insert(node, at);
+            continue;
+        }
+        match write(&claim, at, context).await {
+            Ok(()) => {}
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                if !error.is_conflict() {
+                    tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot note the pod event; tried again");
+                }
+                waiting.insert(node, at);
+            }
+        }
+    }
+}
+
+fn claim_on(node: &str, context: &Context) -> Option<Arc<NodeClaim>> {
+    let node = context.stores.nodes.get(&ObjectRef::new(node))?;
+    context.stores.claim_of(&node)
+}
+
+async fn write(claim: &NodeClaim, at: Timestamp, context: &Context) -> Result<(), Error> {
+    let mut wanted = claim.clone();
+    wanted.status.get_or_insert_default().last_pod_event_time = Some(kerf_api::time::whole_seconds(at));
+    patch::write(&Api::all(context.client.clone()), claim, &wanted).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{PodSpec, PodStatus};
+
+    use super::*;
+
+    fn pod(uid: &str, phase: &str) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.uid = Some(uid.to_owned());
+        pod.spec = Some(PodSpec { node_name: Some("node-1".to_owned()), ..PodSpec::default() });
+        pod.status = Some(PodStatus { phase: Some(phase.to_owned()), ..PodStatus::default() });
+        pod
+    }
+
+    #[test]
+    fn a_restart_moves_no_clock() {
+        let mut tracker = Tracker::default();
+
+        assert!(tracker.reset(&[pod("a", "Running")]).is_empty());
+        assert_eq!(tracker.observe(&pod("a", "Running"), false), None);
+    }
+
+    #[test]
+    fn coming_finishing_and_leaving_are_noted_once_each() {
+        let mut tracker = Tracker::default();
+        tracker.reset(&[]);
+
+        assert!(tracker.observe(&pod("a", "Pending"), false).is_some());
+        assert!(tracker.observe(&pod("a", "Running"), false).is_none());
+        assert!(tracker.observe(&pod("a", "Succeeded"), false).is_some());
+        assert!(tracker.observe(&pod("a", "Succeeded"), true).is_none());
+    }
+
+    #[test]
+    fn what_came_while_the_watch_was_broken_is_noted() {
+        let mut tracker = Tracker::default();
+        tracker.reset(&[]);
+
+        assert_eq!(tracker.reset(&[pod("a", "Running")]), ["node-1"]);
+    }
+}

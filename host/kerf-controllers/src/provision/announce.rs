@@ -1,0 +1,85 @@
+//! Telling pods what was planned for them: events that are not repeated while their content stays the same.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use kerf_api::names::event;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::plan::{Placement, PlacementTarget, Plan};
+use kerf_core::pod::Pod;
+use kube::ResourceExt;
+use kube::runtime::events::EventType;
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::events::pod_reference;
+
+/// An unchanged explanation is repeated after this time (Karpenter: same). Unlike there, a changed one is told at once.
+const REPEAT_AFTER: Duration = Duration::from_secs(300);
+/// Events per plan: more would flood the API server when thousands of pods come at once; the rest follows in the next.
+const EVENTS_PER_PLAN_MAX: usize = 100;
+/// Explanations that are remembered; beyond, the oldest information is forgotten and may be repeated.
+const REMEMBERED_MAX: usize = 20_000;
+
+/// Remembers what was told.
+#[derive(Debug, Default)]
+pub struct Announcer {
+    told: HashMap<u64, Instant>,
+}
+
+impl Announcer {
+    /// Publishes what is new in the plan. `created` has one entry per planned claim.
+    pub async fn announce(&mut self, plan: &Plan, created: &[Option<NodeClaim>], context: &Context) {
+        self.forget_old();
+        let mut left = EVENTS_PER_PLAN_MAX;
+        for group in &plan.unschedulable {
+            let note = format!("{}", group.reason);
+            for pod in &group.pods {
+                self.tell(&mut left, pod, (EventType::Warning, event::FAILED_SCHEDULING), &note, context).await;
+            }
+            tracing::info!(pods = group.pods.len(), first = %group.pods.first().map(|it| it.name.clone()).unwrap_or_default(), reason = %note, "cannot schedule");
+        }
+        for (planned, claim) in plan.new_claims.iter().zip(created) {
+            let Some(claim) = claim else { continue };
+            let note = format!("should schedule on NodeClaim {}", claim.name_any());
+            for pod in &planned.pods {
+                self.tell(&mut left, pod, (EventType::Normal, event::NOMINATED), &note, context).await;
+            }
+        }
+        for Placement { pod, node } in &plan.placements {
+            let note = match node {
+                PlacementTarget::Node(name) => format!("should schedule on node {name}"),
+                PlacementTarget::InFlight(name) => format!("should schedule on NodeClaim {name}"),
+            };
+            self.tell(&mut left, pod, (EventType::Normal, event::NOMINATED), &note, context).await;
+        }
+    }
+
+    async fn tell(
+        &mut self,
+        left: &mut usize,
+        pod: &Pod,
+        (type_, reason): (EventType, &'static str),
+        note: &str,
+        context: &Context,
+    ) {
+        let mut hasher = DefaultHasher::new();
+        (&*pod.uid, reason, note).hash(&mut hasher);
+        let key = hasher.finish();
+        if *left == 0 || self.told.contains_key(&key)  {
+            return;
+        }
+        *left -= 1;
+        self.told.insert(key, Instant::now());
+        let reference = pod_reference(&pod.namespace, &pod.name, &pod.uid);
+        context.events.publish(type_, &reference, reason, note).await;
+    }
+
+    fn forget_old(&mut self) {
+        self.told.retain(|_, told_at| told_at.elapsed() < REPEAT_AFTER);
+        if self.told.len() > REMEMBERED_MAX {
+            self.told.clear();
+        }
+    }
+}

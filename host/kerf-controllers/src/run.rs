@@ -1,0 +1,200 @@
+//! From a client to a running controller: watches first, then leadership, then everything that acts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kerf_cloud::provider::Provider;
+use kube::{Api, Client};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::context::Context;
+use crate::events::Events;
+use crate::http::Served;
+use crate::intake::Intake;
+use crate::lease::Election;
+use crate::metrics::Metrics;
+use crate::node_class::Classes;
+use crate::policies::Policies;
+use crate::settings::Settings;
+use crate::supervise::{self, Supervisor};
+use crate::{
+    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_pool, pod_events, provision,
+    reconciler, termination,
+};
+
+/// How this process comes to act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// It is alone and acts at once.
+    Alone,
+    /// It acts while it holds this lease.
+    Lease {
+        /// The lease's name.
+        name: String,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// It cannot go on as it is.
+    MustRestart(String),
+}
+
+/// Why the controller cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The port is taken or not allowed.
+    #[error("cannot listen on {address} for metrics and probes; hint: --metrics-address")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Signals cannot be handled.
+    #[error("cannot handle signals")]
+    Signals(#[source] std::io::Error),
+    /// The policy host cannot start.
+    #[error("cannot start the policy host: {0}")]
+    Policies(String),
+}
+
+/// How long the first lists may take before it is said what is missing.
+const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs until the process is told to stop or must be started anew.
+///
+/// # Errors
+/// [`StartError`]; after the start nothing ends the run but a signal, a lost lease or a dead task.
+pub async fn run(
+    client: Client,
+    cloud: Provider,
+    settings: Settings,
+    metrics_address: SocketAddr,
+    leadership: Leadership,
+) -> Result<Ended, StartError> {
+    let mut stop = Stop::new().map_err(StartError::Signals)?;
+    let metrics = Arc::new(Metrics::default());
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let supervisor = Supervisor::default();
+    let (listener, address) = http::bind(metrics_address)
+        .await
+        .map_err(|source| StartError::Listen { address: metrics_address, source })?;
+    tracing::info!(%address, "serving metrics and probes");
+    let served = Served { metrics: Arc::clone(&metrics), is_ready: Arc::clone(&is_ready) };
+    supervisor.spawn("http", http::serve(listener, served));
+
+    let (mut intake, stores) = Intake::new();
+    let identity = identity();
+    let policies = Policies::start().map_err(StartError::Policies)?;
+    let context = Arc::new(Context {
+        events: Events::new(client.clone(), identity.clone()),
+        cluster: SharedCluster::default(),
+        classes: Classes::default(),
+        client,
+        settings,
+        stores,
+        cloud,
+        policies,
+        metrics,
+    });
+    intake.start(&supervisor, &context);
+    tokio::select! {
+        () = intake.synced(SYNC_PATIENCE) => {}
+        () = stop.requested() => return Ok(Ended::Stopped),
+    }
+    is_ready.store(true, Ordering::Release);
+    context.metrics.state_synced.set(1);
+
+    let Leadership::Lease { name } = leadership else {
+        start(&supervisor, intake, &context);
+        return Ok(until_end(supervisor, &mut stop, std::future::pending()).await);
+    };
+    let api = Api::namespaced(context.client.clone(), &context.settings.namespace);
+    let mut election = Election::new(api, name, identity);
+    tokio::select! {
+        () = election.acquire() => tracing::info!("acting: this process holds the lease"),
+        () = stop.requested() => return Ok(Ended::Stopped),
+    }
+    start(&supervisor, intake, &context);
+    let ended = until_end(supervisor, &mut stop, election.hold()).await;
+    if ended == Ended::Stopped
+        && let Err(error) = election.release().await
+    {
+        tracing::warn!(%error, "lease not released; a standby waits until it runs out");
+    }
+    Ok(ended)
+}
+
+/// Starts everything that acts.
+fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
+    let stores = &context.stores;
+    let with = || Arc::clone(context);
+    let keys = intake.into_keys();
+    supervisor.spawn(
+        "ecsnodeclass",
+        reconciler::run("ecsnodeclass", stores.node_classes.clone(), keys.node_classes, with(), node_class::reconcile),
+    );
+    supervisor.spawn(
+        "nodepool",
+        reconciler::run("nodepool", stores.nodepools.clone(), keys.nodepools, with(), node_pool::reconcile),
+    );
+    supervisor.spawn(
+        "nodeclaim",
+        reconciler::run("nodeclaim", stores.nodeclaims.clone(), keys.nodeclaims, with(), lifecycle::reconcile),
+    );
+    supervisor.spawn(
+        "node",
+        reconciler::run("node", stores.nodes.clone(), keys.nodes, with(), termination::node::reconcile),
+    );
+    supervisor.spawn("pod-events", pod_events::run(keys.pod_events, with()));
+    supervisor.spawn("provisioner", provision::run(with()));
+    supervisor.spawn("disruption", disruption::run(with()));
+    supervisor.spawn("garbage-collection", garbage::run(with()));
+}
+
+async fn until_end(supervisor: Supervisor, stop: &mut Stop, lost: impl Future<Output = ()>) -> Ended {
+    tokio::select! {
+        () = stop.requested() => Ended::Stopped,
+        () = lost => Ended::MustRestart("the lease is lost".to_owned()),
+        ended = supervisor.first_end() => Ended::MustRestart(match ended {
+            Some(supervise::Ended::Returned { task }) => format!("task {task} returned"),
+            Some(supervise::Ended::Died { task, source }) => format!("task {task} died: {source}"),
+            None => "no task is left".to_owned(),
+        }),
+    }
+}
+
+/// Different in each process: a restart is another leader.
+fn identity() -> String {
+    format!("kerf-{}-{:x}", std::process::id(), clock_nanos())
+}
+
+fn clock_nanos() -> i128 {
+    crate::clock::now().as_nanosecond()
+}
+
+/// The signals by which Kubernetes and people stop a process.
+struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+    }
+}

@@ -1,0 +1,5 @@
+//! The end of a NodeClaim and its Node: drain, delete the instance, and only then let go of the objects.
+
+pub mod claim;
+pub mod drain;
+pub mod node;

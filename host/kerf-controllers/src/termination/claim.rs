@@ -1,0 +1,156 @@
+//! The finalizer of a NodeClaim: its Node goes first, then its instance, then itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kerf_api::names::{annotation, condition, event, finalizer, label};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_cloud::provider::instance::{DeleteOutcome, parse_provider_id};
+use kerf_cloud::provider::tags;
+use kube::api::{DeleteParams, Preconditions};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+
+use crate::api_call::{bounded, gone_is_fine};
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::metrics::{PoolLabels, ReasonLabels};
+use crate::{clock, failpoint};
+
+/// How often a deleted instance is looked at until it is gone (Karpenter: same).
+const INSTANCE_POLL: Duration = Duration::from_secs(5);
+
+/// The watch on Nodes triggers; this only covers a lost trigger.
+const NODE_POLL: Duration = Duration::from_secs(10);
+
+/// Why a claim goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Disruption<'a> {
+    /// The label value of metrics.
+    pub reason: &'static str,
+    /// For people.
+    pub note: &'a str,
+}
+
+/// Deletes a claim that kerf itself decided to remove. Its pods are evicted by its finalizer's work, not here.
+///
+/// # Errors
+/// When the claim cannot be deleted.
+pub async fn disrupt(
+    claim: &NodeClaim,
+    api: &Api<NodeClaim>,
+    context: &Context,
+    disruption: &Disruption<'_>,
+) -> Result<(), Error> {
+    // A claim of the same name made since this decision is another claim.
+    let preconditions = Preconditions { uid: claim.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    gone_is_fine(bounded(api.delete(&claim.name_any(), &params)).await)
+        .map_err(|source| Error::kube("delete", claim, source))?;
+    tracing::info!(nodeclaim = %claim.name_any(), reason = disruption.reason, note = disruption.note, "deleted NodeClaim");
+    let labels = ReasonLabels { reason: disruption.reason.to_owned(), nodepool: nodepool(claim) };
+    context.metrics.nodeclaims_disrupted.get_or_create(&labels).inc();
+    Ok(())
+}
+
+fn nodepool(claim: &NodeClaim) -> String {
+    claim.labels().get(label::NODEPOOL).cloned().unwrap_or_default()
+}
+
+/// One pass over a claim that is being deleted.
+///
+/// # Errors
+/// When the API server or the cloud could not be asked; the claim then keeps its finalizer.
+pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Error> {
+    if !claim.finalizers().iter().any(|found| found == finalizer::TERMINATION) {
+        return Ok(Action::await_change());
+    }
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    let mut draft = Draft::open(claim, clock::now());
+    if delete_nodes(claim, context).await? > 0 {
+        return Ok(Action::requeue(NODE_POLL));
+    }
+    let is_gone = delete_instances(&mut draft, context).await?;
+    if !is_gone {
+        draft.conditions.set_true(condition::INSTANCE_TERMINATING);
+        draft.write(&api).await?;
+        return Ok(Action::requeue(INSTANCE_POLL));
+    }
+    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::INSTANCE_DELETED).await;
+    draft.claim.finalizers_mut().retain(|found| found != finalizer::TERMINATION);
+    match draft.write(&api).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    context.metrics.nodeclaims_terminated.get_or_create(&PoolLabels { nodepool: nodepool(claim) }).inc();
+    tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
+    Ok(Action::await_change())
+}
+
+/// Deletes the claim's Nodes that are not being deleted yet; returns how many are still there.
+async fn delete_nodes(claim: &NodeClaim, context: &Context) -> Result<usize, Error> {
+    let Some(provider_id) = claim.provider_id() else {
+        return Ok(0);
+    };
+    let nodes = context.stores.nodes_of(provider_id);
+    let api: Api<Node> = Api::all(context.client.clone());
+    for node in nodes.iter().filter(|node| node.metadata.deletion_timestamp.is_none()) {
+        gone_is_fine(bounded(api.delete(&node.name_any(), &DeleteParams::default())).await)
+            .map_err(|source| Error::kube("delete", &**node, source))?;
+        let note = format!("node {} is drained and removed with its NodeClaim {}", node.name_any(), claim.name_any());
+        context.events.normal(&**node, event::DISRUPTION_TERMINATING, &note).await;
+    }
+    // A Node that never got our finalizer goes at once; only those that must be drained keep the claim waiting.
+    let is_drained_first = |node: &&Arc<Node>| {
+        node.finalizers().iter().any(|found| found == finalizer::TERMINATION)
+    };
+    Ok(nodes.iter().filter(is_drained_first).count())
+}
+
+/// Deletes whatever instance the claim has or may have; true once the cloud says that there is none.
+async fn delete_instances(draft: &mut Draft, context: &Context) -> Result<bool, Error> {
+    let ids = instance_ids(&draft.claim, context).await?;
+    if ids.is_empty() {
+        return Ok(true);
+    }
+    let mut is_gone = true;
+    for (id, outcome) in context.cloud.delete(&ids).await {
+        match outcome {
+            DeleteOutcome::Gone => {}
+            DeleteOutcome::Accepted | DeleteOutcome::Requeue => is_gone = false,
+            DeleteOutcome::Refused(message) => {
+                let note = format!("the cloud refuses to delete instance {id}: {message}");
+                context.events.warning(&draft.claim, event::FAILED_TERMINATION, &note).await;
+                return Err(cloud_error(&id, message));
+            }
+            DeleteOutcome::Failed(message) => return Err(cloud_error(&id, message)),
+        }
+    }
+    Ok(is_gone)
+}
+
+fn cloud_error(id: &str, message: String) -> Error {
+    Error::Cloud { operation: "delete", object: format!("instance {id}"), message }
+}
+
+/// The recorded instance; without one, those that the launch group's tags show. A claim that was never launched has
+/// none, and a launch that nobody remembers is found.
+async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Vec<String>, Error> {
+    if let Some((_, id)) = claim.provider_id().and_then(parse_provider_id) {
+        return Ok(vec![id.to_owned()]);
+    }
+    let Some(group) = claim.annotations().get(annotation::LAUNCH_GROUP) else {
+        return Ok(Vec::new());
+    };
+    if !claim.annotations().contains_key(annotation::LAUNCH_ATTEMPT) {
+        return Ok(Vec::new());
+    }
+    let found = context.cloud.find_by_tags(&[(tags::LAUNCH_GROUP, group)]).await.map_err(|error| Error::Cloud {
+        operation: "look up the instances of",
+        object: crate::error::describe(claim),
+        message: crate::error::chain(&error),
+    })?;
+    Ok(found.into_iter().map(|instance| instance.id).collect())
+}

@@ -1,0 +1,259 @@
+//! Draining: pods leave in four tiers through the Eviction API, so that disruption budgets hold.
+//!
+//! Past its deadline a pod is deleted with what is left of its time. A pod that may not be disrupted is waited for.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kerf_api::duration::parse_duration;
+use kerf_api::names::{annotation, event, taint};
+use kube::api::{DeleteParams, EvictParams, ListParams, Preconditions};
+use kube::{Api, ResourceExt};
+
+use crate::api_call::{bounded, gone_is_fine, has_code, is_conflict, is_not_found};
+use crate::clock;
+use crate::context::Context;
+use crate::error::{Error, chain};
+
+/// A pod that is still there this long after its own deadline is not coming back (Karpenter: same).
+const STUCK_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// Whether a node may lose its machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// No pod is left that must leave first.
+    Yes,
+    /// Pods are leaving.
+    NotYet,
+}
+
+/// Asks the pods of the next tier to leave.
+///
+/// # Errors
+/// When the pods cannot be listed or the API server refuses for another reason than a disruption budget.
+pub async fn drain(node: &Node, deadline: Option<Timestamp>, context: &Context) -> Result<Drained, Error> {
+    let name = node.name_any();
+    let pods: Api<Pod> = Api::all(context.client.clone());
+    let listed = bounded(pods.list(&ListParams::default().fields(&format!("spec.nodeName={name}"))))
+        .await
+        .map_err(|source| Error::kube("list the pods of", node, source))?;
+    let now = clock::now();
+    let waiting: Vec<&Pod> = listed.items.iter().filter(|pod| must_leave(pod, now)).collect();
+    if waiting.is_empty() {
+        return Ok(Drained::Yes);
+    }
+    for pod in waiting.iter().filter(|pod| is_overdue(pod, deadline, now)) {
+        delete_now(pod, deadline, now, context).await?;
+    }
+    for pod in next_tier(&waiting) {
+        evict(pod, node, context).await?;
+    }
+    Ok(Drained::NotYet)
+}
+
+/// Whether the node waits for this pod. Pure.
+fn must_leave(pod: &Pod, now: Timestamp) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let is_finished = matches!(phase, "Succeeded" | "Failed");
+    let is_mirror = pod.owner_references().iter().any(|owner| owner.kind == "Node");
+    let is_stuck = pod.metadata.deletion_timestamp.as_ref().is_some_and(|at| now.duration_since(at.0) > STUCK_AFTER);
+    !is_finished && !is_mirror && !is_stuck && !tolerates_disruption(pod)
+}
+
+fn tolerates_disruption(pod: &Pod) -> bool {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
+    tolerations.iter().any(|toleration| {
+        let is_key = toleration.key.as_deref().is_none_or(|key| key.is_empty() || key == taint::DISRUPTED);
+        let is_effect = toleration.effect.as_deref().is_none_or(|effect| effect.is_empty() || effect == "NoSchedule");
+        let has_no_key = toleration.key.as_deref().is_none_or(str::is_empty);
+        let matches_value = match toleration.operator.as_deref() {
+            Some("Exists") => true,
+            _ => !has_no_key && toleration.value.as_deref().is_none_or(str::is_empty),
+        };
+        is_key && is_effect && matches_value
+    })
+}
+
+/// The pods that are asked next: the first tier that has any not leaving yet. Pure.
+///
+/// Critical pods stay until the others are gone, and daemons until those that they serve are.
+fn next_tier<'a>(waiting: &[&'a Pod]) -> Vec<&'a Pod> {
+    let tier = |pod: &Pod| (is_critical(pod), is_daemon(pod));
+    let Some(first) = waiting.iter().map(|pod| tier(pod)).min() else {
+        return Vec::new();
+    };
+    let is_asked = |pod: &&&Pod| tier(pod) == first && pod.metadata.deletion_timestamp.is_none();
+    waiting.iter().filter(is_asked).copied().collect()
+}
+
+fn is_critical(pod: &Pod) -> bool {
+    let class = pod.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
+    matches!(class, Some("system-cluster-critical" | "system-node-critical"))
+}
+
+fn is_daemon(pod: &Pod) -> bool {
+    pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet")
+}
+
+/// Whether the pod's own grace period no longer fits before the deadline. Pure.
+fn is_overdue(pod: &Pod, deadline: Option<Timestamp>, now: Timestamp) -> bool {
+    let Some(deadline) = deadline else {
+        return false;
+    };
+    if let Some(ends) = pod.metadata.deletion_timestamp.as_ref() {
+        return ends.0 > deadline;
+    }
+    now > deadline.saturating_sub(grace(pod)).unwrap_or(deadline)
+}
+
+fn grace(pod: &Pod) -> SignedDuration {
+    /// Kubernetes' default.
+    const GRACE_DEFAULT_SECS: i64 = 30;
+    let secs = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    SignedDuration::from_secs(secs.unwrap_or(GRACE_DEFAULT_SECS))
+}
+
+/// Deletes a pod whose time is up, with the time that is left for it.
+async fn delete_now(pod: &Pod, deadline: Option<Timestamp>, now: Timestamp, context: &Context) -> Result<(), Error> {
+    let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs().max(1));
+    let params = DeleteParams {
+        grace_period_seconds: Some(u32::try_from(left).unwrap_or(u32::MAX)),
+        preconditions: Some(same_pod(pod)),
+        ..DeleteParams::default()
+    };
+    let result = bounded(pods_of(pod, context).delete(&pod.name_any(), &params)).await;
+    match result {
+        Err(error) if is_conflict(&error) => Ok(()),
+        other => gone_is_fine(other).map_err(|source| Error::kube("delete", pod, source)),
+    }?;
+    context.events.normal(pod, event::DISRUPTED, "deleted because its node's terminationGracePeriod is over").await;
+    Ok(())
+}
+
+async fn evict(pod: &Pod, node: &Node, context: &Context) -> Result<(), Error> {
+    if forbids_disruption(pod, clock::now()) {
+        return Ok(());
+    }
+    let params = EvictParams {
+        delete_options: Some(DeleteParams { preconditions: Some(same_pod(pod)), ..DeleteParams::default() }),
+        ..EvictParams::default()
+    };
+    match bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await {
+        Ok(_) => {
+            let note = format!("evicted from node {}, which is being removed", node.name_any());
+            context.events.normal(pod, event::EVICTED, &note).await;
+            Ok(())
+        }
+        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
+        // 429: the budget does not allow it now. 500: more than one budget matches, which Kubernetes cannot evict.
+        Err(error) if has_code(&error, 429) || has_code(&error, 500) => {
+            let note = format!(
+                "pod {}/{} cannot be evicted yet: {}",
+                pod.namespace().unwrap_or_default(),
+                pod.name_any(),
+                chain(&error)
+            );
+            context.events.warning(node, event::FAILED_DRAINING, &note).await;
+            Ok(())
+        }
+        Err(source) => Err(Error::kube("evict", pod, source)),
+    }
+}
+
+fn pods_of(pod: &Pod, context: &Context) -> Api<Pod> {
+    Api::namespaced(context.client.clone(), &pod.namespace().unwrap_or_default())
+}
+
+/// A pod of the same name made since is another pod.
+fn same_pod(pod: &Pod) -> Preconditions {
+    Preconditions { uid: pod.uid(), resource_version: None }
+}
+
+/// Whether the pod may not be disrupted now: for ever, or for a while after its start. Pure.
+fn forbids_disruption(pod: &Pod, now: Timestamp) -> bool {
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
+    let annotations = pod.annotations();
+    let is_older_form = annotations.get(annotation::DO_NOT_EVICT).is_some_and(|value| value == "true")
+        || annotations.get(annotation::SAFE_TO_EVICT).is_some_and(|value| value == "false");
+    let value = annotations.get(annotation::DO_NOT_DISRUPT).map(String::as_str);
+    is_older_form || value.is_some_and(|value| holds(value, started, now))
+}
+
+/// `true` holds for ever, a duration from the pod's start on; what is neither does not hold (Karpenter: same).
+fn holds(value: &str, started: Option<Timestamp>, now: Timestamp) -> bool {
+    if value == "true" {
+        return true;
+    }
+    let Ok(length) = parse_duration(value) else {
+        return false;
+    };
+    !length.is_zero() && started.is_none_or(|started| now.duration_since(started) < length)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{PodSpec, Toleration};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+
+    use super::*;
+
+    fn pod(name: &str, owner: &str, class: Option<&str>) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(name.to_owned());
+        pod.metadata.owner_references =
+            Some(vec![OwnerReference { kind: owner.to_owned(), ..OwnerReference::default() }]);
+        pod.spec = Some(PodSpec { priority_class_name: class.map(str::to_owned), ..PodSpec::default() });
+        pod
+    }
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn critical_pods_leave_after_the_others_and_daemons_after_their_users() {
+        let web = pod("web", "ReplicaSet", None);
+        let logs = pod("logs", "DaemonSet", None);
+        let dns = pod("dns", "ReplicaSet", Some("system-cluster-critical"));
+        let proxy = pod("proxy", "DaemonSet", Some("system-node-critical"));
+        let mut waiting = vec![&proxy, &dns, &logs, &web];
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            let tier = next_tier(&waiting);
+            order.extend(tier.iter().map(|pod| pod.name_any()));
+            waiting.retain(|pod| !tier.iter().any(|gone| gone.name_any() == pod.name_any()));
+        }
+
+        assert_eq!(order, ["web", "logs", "dns", "proxy"]);
+    }
+
+    #[test]
+    fn a_tier_that_is_still_leaving_holds_the_next_one_back() {
+        let mut web = pod("web", "ReplicaSet", None);
+        web.metadata.deletion_timestamp = Some(Time(time("2026-01-01T00:00:00Z")));
+        let dns = pod("dns", "ReplicaSet", Some("system-cluster-critical"));
+
+        assert!(next_tier(&[&web, &dns]).is_empty());
+    }
+
+    #[test]
+    fn mirror_pods_and_pods_that_tolerate_everything_are_not_waited_for() {
+        let now = time("2026-01-01T00:00:00Z");
+        let mut tolerant = pod("agent", "DaemonSet", None);
+        let everything = Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() };
+        tolerant.spec.get_or_insert_default().tolerations = Some(vec![everything]);
+
+        assert!(!must_leave(&pod("static", "Node", None), now));
+        assert!(!must_leave(&tolerant, now));
+        assert!(must_leave(&pod("web", "ReplicaSet", None), now));
+    }
+
+    #[test]
+    fn a_pod_is_overdue_when_its_grace_no_longer_fits() {
+        let deadline = Some(time("2026-01-01T00:10:00Z"));
+        let web = pod("web", "ReplicaSet", None);
+
+        assert!(!is_overdue(&web, deadline, time("2026-01-01T00:09:29Z")));
+        assert!(is_overdue(&web, deadline, time("2026-01-01T00:09:31Z")));
+        assert!(!is_overdue(&web, None, time("2030-01-01T00:00:00Z")));
+    }
+}

@@ -1,0 +1,180 @@
+//! The finalizer of a Node: no new pods, drain, wait for volumes, delete the instance, let go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kerf_api::names::{annotation, condition, event, finalizer, label, reason, taint};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_cloud::provider::instance::{DeleteOutcome, parse_provider_id};
+use kube::api::{DeleteParams, ListParams};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+
+use crate::api_call::{bounded, gone_is_fine};
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::lifecycle::initialization::is_ready;
+use crate::metrics::PoolLabels;
+use crate::termination::drain::{self, Drained};
+use crate::{clock, patch};
+
+/// How often a draining node is looked at (Karpenter: same).
+const DRAIN_POLL: Duration = Duration::from_secs(1);
+/// How often a deleted instance is looked at until it is gone (Karpenter: same).
+const INSTANCE_POLL: Duration = Duration::from_secs(5);
+
+/// One pass over one Node. Nodes that are not being deleted, or are not ours, need nothing.
+///
+/// # Errors
+/// When the API server or the cloud could not be asked; the Node then keeps its finalizer.
+pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action, Error> {
+    let is_ours = node.finalizers().iter().any(|found| found == finalizer::TERMINATION);
+    if node.metadata.deletion_timestamp.is_none() || !is_ours {
+        return Ok(Action::await_change());
+    }
+    let claim = context.stores.claim_of(&node);
+    delete_claim(claim.as_deref(), &context).await?;
+    if is_lost(&node, &context).await? {
+        return release(&node, &context).await;
+    }
+    let node = &set_apart(&node, &context).await?;
+    let deadline = claim.as_deref().and_then(deadline);
+    if drain::drain(node, deadline, &context).await? == Drained::NotYet {
+        note_on_claim(claim.as_deref(), &context, condition::DRAINED, reason::DRAINING).await?;
+        return Ok(Action::requeue(DRAIN_POLL));
+    }
+    let is_late = deadline.is_some_and(|deadline| clock::now() > deadline);
+    if !is_late && holds_volumes(node, &context).await? {
+        note_on_claim(claim.as_deref(), &context, condition::VOLUMES_DETACHED, reason::AWAITING_VOLUME_DETACHMENT).await?;
+        return Ok(Action::requeue(DRAIN_POLL));
+    }
+    if !delete_instance(node, &context).await? {
+        return Ok(Action::requeue(INSTANCE_POLL));
+    }
+    release(node, &context).await
+}
+
+/// `kubectl delete node` must work too: the claim goes with its Node.
+async fn delete_claim(claim: Option<&NodeClaim>, context: &Context) -> Result<(), Error> {
+    let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
+        return Ok(());
+    };
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    gone_is_fine(bounded(api.delete(&claim.name_any(), &DeleteParams::default())).await)
+        .map_err(|source| Error::kube("delete", claim, source))
+}
+
+/// True if there is nothing left to drain: the Node does not answer, and the cloud says that its instance is gone.
+async fn is_lost(node: &Node, context: &Context) -> Result<bool, Error> {
+    if is_ready(node) {
+        return Ok(false);
+    }
+    let Some(id) = instance_id(node) else {
+        return Ok(false);
+    };
+    let found = context.cloud.describe(std::slice::from_ref(&id)).await.map_err(|error| Error::Cloud {
+        operation: "look up",
+        object: format!("instance {id}"),
+        message: crate::error::chain(&error),
+    })?;
+    Ok(found.is_empty())
+}
+
+fn instance_id(node: &Node) -> Option<String> {
+    let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
+    parse_provider_id(provider_id).map(|(_, id)| id.to_owned())
+}
+
+/// No new pods and no traffic from load balancers.
+async fn set_apart(node: &Node, context: &Context) -> Result<Node, Error> {
+    let mut wanted = node.clone();
+    let taints = wanted.spec.get_or_insert_default().taints.get_or_insert_default();
+    taints.retain(|found| found.key != taint::DISRUPTED || found.effect == "NoSchedule");
+    if !taints.iter().any(|found| found.key == taint::DISRUPTED) {
+        taints.push(Taint { key: taint::DISRUPTED.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
+    }
+    wanted.labels_mut().insert(label::EXCLUDE_FROM_EXTERNAL_LOAD_BALANCERS.to_owned(), "karpenter".to_owned());
+    patch::write(&Api::all(context.client.clone()), node, &wanted).await
+}
+
+/// When the drain must be over, if the claim has a terminationGracePeriod.
+#[must_use]
+pub fn deadline(claim: &NodeClaim) -> Option<Timestamp> {
+    if let Some(text) = claim.annotations().get(annotation::TERMINATION_TIMESTAMP) {
+        return text.parse().ok();
+    }
+    let deleted_at = claim.metadata.deletion_timestamp.as_ref()?.0;
+    let grace = claim.spec.termination_grace_period.as_ref()?.parse().ok()??;
+    deleted_at.checked_add(grace).ok()
+}
+
+async fn note_on_claim(
+    claim: Option<&NodeClaim>,
+    context: &Context,
+    type_: &str,
+    reason: &str,
+) -> Result<(), Error> {
+    let Some(claim) = claim else {
+        return Ok(());
+    };
+    let mut draft = Draft::open(claim, clock::now());
+    draft.conditions.set_unknown(type_, reason, "");
+    match draft.write(&Api::all(context.client.clone())).await {
+        // The claim's own reconcile writes it too; the next pass sees what it wrote.
+        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether a volume is still attached: deleting the instance under it could corrupt it.
+async fn holds_volumes(node: &Node, context: &Context) -> Result<bool, Error> {
+    let api: Api<VolumeAttachment> = Api::all(context.client.clone());
+    let attachments = bounded(api.list(&ListParams::default()))
+        .await
+        .map_err(|source| Error::kube("list the volume attachments of", node, source))?;
+    let name = node.name_any();
+    let held = attachments.items.iter().find(|it| it.spec.node_name == name && it.spec.source.persistent_volume_name.is_some());
+    if let Some(attachment) = held {
+        let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or_default();
+        let note = format!("volume {volume} is still attached to node {name}");
+        context.events.normal(node, event::AWAITING_VOLUME_DETACHMENT, &note).await;
+    }
+    Ok(held.is_some())
+}
+
+/// True once the cloud says that the instance is gone.
+async fn delete_instance(node: &Node, context: &Context) -> Result<bool, Error> {
+    let Some(id) = instance_id(node) else {
+        return Ok(true);
+    };
+    let outcomes = context.cloud.delete(std::slice::from_ref(&id)).await;
+    match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
+        Some(DeleteOutcome::Gone) | None => Ok(true),
+        Some(DeleteOutcome::Accepted | DeleteOutcome::Requeue) => Ok(false),
+        Some(DeleteOutcome::Refused(message)) => {
+            let note = format!("the cloud refuses to delete instance {id}: {message}");
+            context.events.warning(node, event::FAILED_TERMINATION, &note).await;
+            Err(Error::Cloud { operation: "delete", object: format!("instance {id}"), message })
+        }
+        Some(DeleteOutcome::Failed(message)) => {
+            Err(Error::Cloud { operation: "delete", object: format!("instance {id}"), message })
+        }
+    }
+}
+
+async fn release(node: &Node, context: &Context) -> Result<Action, Error> {
+    let mut wanted = node.clone();
+    wanted.finalizers_mut().retain(|found| found != finalizer::TERMINATION);
+    match patch::write(&Api::all(context.client.clone()), node, &wanted).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    let nodepool = node.labels().get(label::NODEPOOL).cloned().unwrap_or_default();
+    context.metrics.nodes_terminated.get_or_create(&PoolLabels { nodepool }).inc();
+    tracing::info!(node = %node.name_any(), "node is gone");
+    Ok(Action::await_change())
+}

@@ -1,0 +1,144 @@
+//! One watch per kind: each event goes into the index, into the store, and to the reconcilers that it concerns.
+//!
+//! A watch that breaks starts again by itself. An object that does not deserialize is told once and left out: it never
+//! stops the others.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::api::Api;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch_events};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use crate::error::describe;
+
+/// What a kind must be to be watched.
+pub trait Watched: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static {}
+impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static> Watched for K {}
+
+/// What happened, without the details of how a list is delivered.
+#[derive(Debug)]
+pub enum Change<'a, K> {
+    /// The object is new or changed.
+    Applied(&'a K),
+    /// The object is gone.
+    Deleted(&'a K),
+    /// These are all objects; what is not among them is gone.
+    Listed(&'a [K]),
+}
+
+/// Watches until the process ends. `synced` is sent after the first whole list went through `handle`.
+pub async fn run<K, F, Fut>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+    mut store: Option<Writer<K>>,
+    synced: oneshot::Sender<()>,
+    mut handle: F,
+) where
+    K: Watched,
+    F: FnMut(OwnedChange<K>) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
+    let mut events = watch_events(api, config).default_backoff().boxed();
+    let mut listing = Vec::new();
+    let mut synced = Some(synced);
+    let mut broken = HashSet::new();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted; it starts again");
+                continue;
+            }
+        };
+        let Some(event) = readable(event, &mut broken) else {
+            continue;
+        };
+        if let Some(store) = &mut store {
+            store.apply_watcher_event(&event);
+        }
+        match event {
+            Event::Init => listing.clear(),
+            Event::InitApply(object) => listing.push(object),
+            Event::InitDone => {
+                handle(OwnedChange::Listed(std::mem::take(&mut listing))).await;
+                if let Some(synced) = synced.take() {
+                    // The receiver is gone only when the process ends.
+                    let _ = synced.send(());
+                }
+            }
+            Event::Apply(object) => handle(OwnedChange::Applied(Arc::new(object))).await,
+            Event::Delete(object) => handle(OwnedChange::Deleted(Arc::new(object))).await,
+        }
+    }
+}
+
+/// As [`Change`], owned.
+#[derive(Debug)]
+pub enum OwnedChange<K> {
+    /// The object is new or changed.
+    Applied(Arc<K>),
+    /// The object is gone.
+    Deleted(Arc<K>),
+    /// These are all objects; what is not among them is gone.
+    Listed(Vec<K>),
+}
+
+impl<K> OwnedChange<K> {
+    /// The change with its parts borrowed.
+    #[must_use]
+    pub fn as_change(&self) -> Change<'_, K> {
+        match self {
+            Self::Applied(object) => Change::Applied(object),
+            Self::Deleted(object) => Change::Deleted(object),
+            Self::Listed(objects) => Change::Listed(objects),
+        }
+    }
+
+    /// The objects that it speaks of.
+    #[must_use]
+    pub fn objects(&self) -> &[K] {
+        match self {
+            Self::Applied(object) | Self::Deleted(object) => std::slice::from_ref(object),
+            Self::Listed(objects) => objects,
+        }
+    }
+}
+
+/// The event with its object, or none when that does not deserialize. An object that was readable and is not any more
+/// stays as it was last understood.
+fn readable<K: Watched>(event: Event<DeserializeGuard<K>>, broken: &mut HashSet<String>) -> Option<Event<K>> {
+    let mut read = |guard: DeserializeGuard<K>| match guard.0 {
+        Ok(object) => {
+            broken.remove(&describe(&object));
+            Some(object)
+        }
+        Err(invalid) => {
+            let name = format!("{} {}", K::kind(&()), invalid.metadata.name.clone().unwrap_or_default());
+            if broken.insert(name.clone()) {
+                tracing::warn!(object = %name, error = %invalid.error, "object cannot be read and is left out; hint: compare it with the CRD's schema");
+            }
+            None
+        }
+    };
+    Some(match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(guard) => Event::InitApply(read(guard)?),
+        Event::Apply(guard) => Event::Apply(read(guard)?),
+        Event::Delete(guard) => Event::Delete(read(guard)?),
+    })
+}
+
+/// Keys of the objects, for a trigger.
+pub fn names<K: Watched>(objects: &[K]) -> impl Iterator<Item = String> + '_ {
+    objects.iter().map(ResourceExt::name_any)
+}

@@ -1,0 +1,128 @@
+//! `kerf controller`: from arguments to a running controller.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use kerf_cloud::provider::Provider;
+use kerf_cloud::provider::config::ProviderConfig;
+use kerf_cloud::rpc::config::{ClientConfig, Clock, SignatureVersion};
+use kerf_cloud::rpc::credentials::{CredentialSource, Credentials};
+use kerf_cloud::rpc::endpoint::{Network, Product};
+use kerf_controllers::settings::Settings;
+use kerf_controllers::{Leadership, clock};
+
+use crate::args::{Cloud, Controller};
+use crate::exit::Restart;
+
+/// Requests in flight to the API server are bounded by the reconcilers; this only bounds a silent connection.
+const API_SERVER_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Runs until the process is told to stop or must be started anew.
+///
+/// # Errors
+/// When the arguments do not fit together, or the API server cannot be reached at all.
+pub fn run(args: Controller) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    runtime.block_on(run_async(args))
+}
+
+async fn run_async(args: Controller) -> anyhow::Result<()> {
+    // The first installer wins; a second one in the same process would be our own bug and changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = connect(args.kubeconfig.as_deref()).await?;
+    let cloud = provider(&args)?;
+    let settings = settings(&args);
+    let leadership = if args.disable_leader_election {
+        Leadership::Alone
+    } else {
+        Leadership::Lease { name: args.leader_election_name.clone() }
+    };
+    let ended = kerf_controllers::run(client, cloud, settings, args.metrics_address, leadership).await?;
+    match ended {
+        kerf_controllers::Ended::Stopped => Ok(()),
+        kerf_controllers::Ended::MustRestart(why) => Err(Restart(why).into()),
+    }
+}
+
+async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
+        }
+        None => kube::Config::infer()
+            .await
+            .context("cannot find the API server: run in a pod or set --kubeconfig")?,
+    };
+    config.connect_timeout = Some(API_SERVER_CONNECT_TIMEOUT);
+    kube::Client::try_from(config).context("cannot make a client for the API server")
+}
+
+fn provider(args: &Controller) -> anyhow::Result<Provider> {
+    let cloud = &args.cloud;
+    let mut config = ClientConfig::new(args.region.as_str(), credentials(cloud)?, Clock::new(clock::now));
+    config.signature = match cloud.signature.as_str() {
+        "acs3" => SignatureVersion::Acs3,
+        "v1" => SignatureVersion::V1,
+        other => bail!("--signature {other:?} is not known: use acs3 or v1"),
+    };
+    config.network = match cloud.network.as_str() {
+        "public" | "" => Network::Public,
+        "vpc" => Network::Vpc,
+        other => bail!("--network {other:?} is not known: use public or vpc"),
+    };
+    let endpoints = [
+        (Product::Ecs, &cloud.ecs_endpoint),
+        (Product::Vpc, &cloud.vpc_endpoint),
+        (Product::Cs, &cloud.cs_endpoint),
+        (Product::Ram, &cloud.ram_endpoint),
+        (Product::Sts, &cloud.sts_endpoint),
+    ];
+    for (product, endpoint) in endpoints {
+        if let Some(endpoint) = endpoint.as_deref().filter(|it| !it.is_empty()) {
+            config.endpoints.insert(product, endpoint.to_owned());
+        }
+    }
+    let client = kerf_cloud::rpc::Client::new(config).context("cannot make a client for the cloud")?;
+    let name = if args.cluster_name.is_empty() { &args.cluster_id } else { &args.cluster_name };
+    if name.is_empty() {
+        bail!("--cluster-id (or --cluster-name for a self-managed cluster) is needed: it tells this cluster's instances from others'");
+    }
+    let mut provider = ProviderConfig::new(args.region.as_str(), name.as_str());
+    provider.cluster_id.clone_from(&args.cluster_id);
+    provider.vm_memory_overhead_percent = cloud.vm_memory_overhead_percent;
+    Ok(Provider::new(client, provider))
+}
+
+fn credentials(cloud: &Cloud) -> anyhow::Result<CredentialSource> {
+    if cloud.access_key_id.is_empty() || cloud.access_key_secret.is_empty() {
+        bail!("no cloud credentials: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET");
+    }
+    let (id, secret, token) = (&cloud.access_key_id, &cloud.access_key_secret, &cloud.security_token);
+    let credentials = if token.is_empty() {
+        Credentials::access_key(id.as_str(), secret.as_str())
+    } else {
+        Credentials::sts(id.as_str(), secret.as_str(), token.as_str())
+    };
+    Ok(credentials.into())
+}
+
+fn settings(args: &Controller) -> Settings {
+    let timing = &args.timing;
+    let mut settings = Settings::new(args.region.clone(), args.cluster_id.clone(), args.namespace.clone());
+    settings.batch_idle = timing.batch_idle_duration;
+    settings.batch_max = timing.batch_max_duration;
+    settings.disruption_poll = timing.disruption_poll_duration;
+    settings.garbage_collection_poll = timing.garbage_collection_poll_duration;
+    settings.orphan_grace = timing.orphan_grace_duration;
+    settings.launch_timeout = timing.launch_timeout;
+    settings.registration_timeout = timing.registration_timeout;
+    settings.failpoint.clone_from(&args.failpoint);
+    settings
+}
