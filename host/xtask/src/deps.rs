@@ -90,6 +90,12 @@ const RULES: &[Rule] = &[
         may_use: &["kerf-core", "kerf-api", "control-plane"],
         never: &["wasmtime", "kerf-cloud"],
     },
+    // Built for release before each measurement, so it must stay small.
+    Rule {
+        krate: "xtask-bench",
+        may_use: &["kerf-core"],
+        never: &["kube", "k8s-openapi", "tokio", "ureq", "wasmtime"],
+    },
 ];
 
 /// Every package costs build time, review and trust; a new one says in its commit what it replaces. About 400 is what

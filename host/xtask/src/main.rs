@@ -8,6 +8,7 @@
     reason = "these commands talk to a person at a terminal"
 )]
 
+mod bench;
 mod crds;
 mod demo;
 mod deps;
@@ -37,6 +38,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Time decisions on upstream's benchmark and on a production trace, built for release.
+    Bench(bench::Args),
     /// Check sizes, orphan files, forbidden words, released contracts and the numbering of decisions.
     Tidy,
     /// Write crds/ from the Rust types.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Args::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),

@@ -1,0 +1,32 @@
+//! `cargo xtask bench …`: builds xtask-bench for release and hands it the arguments.
+//!
+//! Measuring is a program of its own, so that a figure never comes from a development build and its build stays short.
+
+use anyhow::Result;
+
+use crate::process;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to measure and its options; `scheduling --help` lists them.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS",
+        required = true
+    )]
+    rest: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut bench = process::cargo();
+    bench.args([
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "xtask-bench",
+        "--",
+    ]);
+    process::run(bench.args(&args.rest))
+}
