@@ -1,3 +1,5 @@
+//! Sequences of changes and the conditions that they leave.
+
 use super::*;
 use expect_test::{Expect, expect};
 

@@ -1,3 +1,5 @@
+//! How NodeClaims and Nodes become one node.
+
 use super::*;
 
 const CLAIM: &str = "

@@ -1,3 +1,5 @@
+//! Which pods wait, what they ask for, and what makes them impossible to plan.
+
 use super::*;
 
 /// A pod that kube-scheduler found no node for, with further lines of its spec and of the document.

@@ -1,3 +1,5 @@
+//! When a NodePool can grow, and what is wrong with it when it cannot.
+
 use super::*;
 
 const CLASS: &str = "

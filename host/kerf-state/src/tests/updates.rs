@@ -1,3 +1,5 @@
+//! What a later event changes, and what it does not.
+
 use super::*;
 
 fn claim(name: &str, uid: &str) -> NodeClaim {

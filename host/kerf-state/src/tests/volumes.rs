@@ -1,3 +1,5 @@
+//! What volumes ask of a node.
+
 use super::*;
 
 /// A pod with one claim, and the objects behind it.
