@@ -39,10 +39,15 @@ pub(crate) struct Args {
     /// Stop once every pod runs and every instance is accounted for, or fail after five minutes.
     #[arg(long)]
     oneshot: bool,
+    /// Start what is built already.
+    #[arg(long)]
+    no_build: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    stack::build()?;
+    if !args.no_build {
+        stack::build()?;
+    }
     // Only now: until here Ctrl-C ends cargo and go as it always does.
     let interrupted = interrupts()?;
     let started = Instant::now();
