@@ -178,7 +178,7 @@ pub enum CloudError {
     Deadline {
         action: &'static str,
         limit: Duration,
-        last: Box<CloudError>,
+        last: Box<Self>,
     },
     /// The client could not be made from its settings.
     #[error("cloud client: {detail}")]

@@ -4,22 +4,49 @@
 //! returns. A [`Provider`] is cheap to clone and holds only caches: a restart loses nothing but warmth.
 
 pub mod bootstrap;
+mod cache;
+pub mod capacity;
 pub mod class;
 pub mod config;
+mod delete;
+mod describe;
+pub mod facts;
 pub mod instance;
+mod instance_types;
 pub mod launch;
+pub mod prices;
+mod region;
+mod resolve;
 pub mod tags;
+pub mod unavailable;
+mod vswitches;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use kerf_core::instance_type::InstanceType;
 
-use crate::error::CloudError;
-use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
+use crate::actions::cluster::AttachScript;
+use crate::error::{CloudError, ErrorClass, Missing};
+use crate::provider::bootstrap::{
+    BootstrapError, JoinScript, JoinSettings, NodeSettings, UserData, compose,
+};
+use crate::provider::cache::Cache;
+use crate::provider::capacity::{NodeCapacity, kubelet_config};
+use crate::provider::class::{Architecture, NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
+use crate::provider::describe::Describer;
 use crate::provider::instance::{DeleteOutcome, Instance};
-use crate::provider::launch::{Attempt, LaunchOutcome, LaunchRequest};
+use crate::provider::instance_types::{Sources, instance_types};
+use crate::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, NotReadyReason};
+use crate::provider::region::Region;
+use crate::provider::unavailable::UnavailableOfferings;
+use crate::provider::vswitches::InFlight;
 use crate::rpc::Client;
+
+/// How long the join token in a script is good for: the time an instance may take to boot, not more.
+const JOIN_TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The cloud as kerf uses it.
 #[derive(Debug, Clone)]
@@ -28,18 +55,49 @@ pub struct Provider {
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     client: Client,
     config: ProviderConfig,
+    region: Region,
+    describer: Describer,
+    unavailable: UnavailableOfferings,
+    in_flight: InFlight,
+    classes: Cache<String, ResolvedNodeClass>,
+    scripts: Cache<ScriptKey, String>,
 }
+
+/// Everything that an attach script depends on.
+type ScriptKey = (String, AttachScript);
 
 impl Provider {
     /// Makes no call.
     #[must_use]
     pub fn new(client: Client, config: ProviderConfig) -> Self {
+        let inner = Inner {
+            region: Region::new(client.clone(), &config),
+            describer: Describer::new(client.clone()),
+            unavailable: UnavailableOfferings::default(),
+            in_flight: InFlight::default(),
+            classes: Cache::new(config.resolve_ttl),
+            scripts: Cache::new(config.attach_script_ttl),
+            client,
+            config,
+        };
         Self {
-            inner: Arc::new(Inner { client, config }),
+            inner: Arc::new(inner),
         }
+    }
+
+    /// The client, for its counters.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// The marks that launch failures left, to keep over a restart.
+    #[must_use]
+    pub fn unavailable(&self) -> &UnavailableOfferings {
+        &self.inner.unavailable
     }
 
     /// Finds what the class's selectors mean right now; cached for `resolve_ttl`.
@@ -50,20 +108,49 @@ impl Provider {
         &self,
         class: &NodeClassSpec,
     ) -> Result<Arc<ResolvedNodeClass>, Vec<ResolveProblem>> {
-        let _ = class;
-        Err(Vec::new())
+        let inner = &*self.inner;
+        // All fields, by value: the text holds no addresses and the maps are ordered.
+        let key = format!("{class:?}");
+        if let Some(resolved) = inner.classes.fresh(&key) {
+            return Ok(resolved);
+        }
+        let resolved = resolve::resolve(&inner.client, class, &inner.config.cluster_id).await?;
+        Ok(inner.classes.put(key, resolved))
     }
 
-    /// Every instance type that the region knows, with its offerings for this class, in name order.
+    /// Every instance type that can be a node of this class, with its offerings, in name order.
     ///
     /// # Errors
-    /// When the type list was never read and cannot be read now.
+    /// When the type list or the cluster's network was never read and cannot be read now.
     pub async fn instance_types(
         &self,
         class: &ResolvedNodeClass,
     ) -> Result<Vec<InstanceType>, CloudError> {
-        let _ = (class, &self.inner.client);
-        Ok(Vec::new())
+        let inner = &*self.inner;
+        let (types, stock, discounts, cni) = futures::join!(
+            inner.region.types(),
+            inner.region.stock(),
+            inner.region.discounts(),
+            inner.region.cni(&class.cluster_id),
+        );
+        let now = inner.client.now();
+        let has_addresses = |zone: &str| {
+            let is_blocked = |id: &str| inner.unavailable.is_vswitch_blocked(id, now);
+            inner
+                .in_flight
+                .pick(&class.vswitches, zone, 1, is_blocked)
+                .is_some()
+        };
+        Ok(instance_types(&Sources {
+            class,
+            config: &inner.config,
+            cni: cni?,
+            types: &*types?,
+            stock: &stock,
+            discounts: &discounts,
+            mark: &|key| inner.unavailable.reason(key, now),
+            has_addresses: &has_addresses,
+        }))
     }
 
     /// Launches one instance for one claim, or finds the one that an earlier call made.
@@ -74,28 +161,33 @@ impl Provider {
         F: FnMut(Attempt) -> Fut + Send,
         Fut: Future<Output = Result<(), String>> + Send,
     {
-        let _ = (request, record);
-        LaunchOutcome::InsufficientCapacity {
-            offerings: Vec::new(),
+        let outcome = launch::launch(&self.inner, request, record).await;
+        if let LaunchOutcome::NotReady {
+            reason: NotReadyReason::ClassResourceMissing,
+            ..
+        } = outcome
+        {
+            // What the selectors found is no longer true.
+            self.inner.classes.clear();
         }
+        outcome
     }
 
-    /// The instances with these ids that exist; one that is missing in the answer may be gone or not visible yet.
+    /// The instances with these ids that exist, in id order; one that is missing in the answer may be gone or not
+    /// visible yet. Calls within a moment share a request.
     ///
     /// # Errors
     /// When any page could not be read: a part is never passed off as the whole.
     pub async fn describe(&self, instance_ids: &[String]) -> Result<Vec<Instance>, CloudError> {
-        let _ = instance_ids;
-        Ok(Vec::new())
+        self.inner.describer.by_ids(instance_ids).await
     }
 
-    /// The instances that carry all these tags.
+    /// The instances that carry all these tags, in id order.
     ///
     /// # Errors
     /// As [`Self::describe`].
     pub async fn find_by_tags(&self, tags: &[(&str, &str)]) -> Result<Vec<Instance>, CloudError> {
-        let _ = tags;
-        Ok(Vec::new())
+        self.inner.describer.by_tags(tags).await
     }
 
     /// Every instance that kerf made for this cluster.
@@ -112,8 +204,7 @@ impl Provider {
 
     /// Deletes the instances; one outcome per id, in the order given. Safe to repeat.
     pub async fn delete(&self, instance_ids: &[String]) -> Vec<(String, DeleteOutcome)> {
-        let _ = instance_ids;
-        Vec::new()
+        self.inner.delete(instance_ids).await
     }
 
     /// Adds or overwrites tags on one instance.
@@ -125,7 +216,98 @@ impl Provider {
         instance_id: &str,
         tags: &[(String, String)],
     ) -> Result<(), CloudError> {
-        let _ = (instance_id, tags);
-        Ok(())
+        self.inner
+            .client
+            .tag_instances(&[instance_id.to_owned()], tags)
+            .await
+    }
+}
+
+impl Inner {
+    async fn delete(&self, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
+        delete::delete(&self.client, ids).await
+    }
+
+    /// The user data of a node, or the outcome of a launch that cannot have any.
+    async fn user_data(
+        &self,
+        class: &ResolvedNodeClass,
+        node: &NodeSettings,
+        capacity: &NodeCapacity,
+        architecture: Architecture,
+    ) -> Result<UserData, LaunchOutcome> {
+        let kubelet = kubelet_config(capacity, &class.spec, &self.config);
+        let cluster_id = class.cluster_id.as_str();
+        let settings = JoinSettings {
+            cluster_id,
+            node,
+            kubelet: &kubelet,
+        };
+        let join = if cluster_id.is_empty() {
+            JoinScript::from_template(&class.spec.join_template, &settings)
+        } else {
+            let script = self
+                .attach_script(class, architecture)
+                .await
+                .map_err(|error| script_failure(&error))?;
+            JoinScript::from_attach_script(&script, &settings)
+        };
+        let join = join.map_err(|error| bootstrap_failure(&error))?;
+        Ok(compose(&class.spec.user_data, &node.parts, join))
+    }
+
+    async fn attach_script(
+        &self,
+        class: &ResolvedNodeClass,
+        architecture: Architecture,
+    ) -> Result<Arc<String>, CloudError> {
+        let mut wanted = AttachScript {
+            arch: architecture.as_str(),
+            format_disk: class.spec.format_data_disk,
+            keep_instance_name: true,
+            ..AttachScript::default()
+        };
+        let key = (class.cluster_id.clone(), wanted.clone());
+        if let Some(script) = self.scripts.fresh(&key) {
+            return Ok(script);
+        }
+        let ends = self.client.now() + JOIN_TOKEN_LIFE;
+        wanted.expired = Some(ends.as_second());
+        let script = self
+            .client
+            .cluster_attach_script(&class.cluster_id, &wanted)
+            .await?;
+        Ok(self.scripts.put(key, script))
+    }
+}
+
+fn script_failure(error: &CloudError) -> LaunchOutcome {
+    let message = error.to_string();
+    match error.class() {
+        ErrorClass::NotFound(Missing::Cluster) => LaunchOutcome::NotReady {
+            reason: NotReadyReason::NoJoinMethod,
+            message,
+        },
+        ErrorClass::Auth(_) => LaunchOutcome::NotReady {
+            reason: NotReadyReason::Unauthorized,
+            message,
+        },
+        _ => LaunchOutcome::Retry {
+            after: Duration::from_secs(5),
+            message,
+        },
+    }
+}
+
+fn bootstrap_failure(error: &BootstrapError) -> LaunchOutcome {
+    let reason = match error {
+        BootstrapError::TemplateWithoutTaints => NotReadyReason::NoJoinMethod,
+        BootstrapError::TooLarge { .. }
+        | BootstrapError::Unsafe { .. }
+        | BootstrapError::Kubelet { .. } => NotReadyReason::UserData,
+    };
+    LaunchOutcome::NotReady {
+        reason,
+        message: error.to_string(),
     }
 }

@@ -9,7 +9,11 @@ fn rows() -> Vec<(u16, String, String)> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows = reader.records().map(|row| {
         let row = row.unwrap();
-        (row[1].parse().unwrap(), row[2].to_owned(), row[3].to_owned())
+        (
+            row[1].parse().unwrap(),
+            row[2].to_owned(),
+            row[3].to_owned(),
+        )
     });
     rows.collect()
 }
@@ -37,8 +41,11 @@ fn every_row_that_calls_for_a_reaction_gets_its_class() {
 fn only_one_code_means_that_the_instance_is_gone() {
     let gone = ErrorClass::NotFound(kerf_cloud::error::Missing::Instance);
 
-    let codes: Vec<_> =
-        TABLE.iter().filter(|(_, class)| *class == gone).map(|(code, _)| *code).collect();
+    let codes: Vec<_> = TABLE
+        .iter()
+        .filter(|(_, class)| *class == gone)
+        .map(|(code, _)| *code)
+        .collect();
 
     assert_eq!(codes, ["InvalidInstanceId.NotFound"]);
     assert_ne!(classify("InvalidVSwitchId.NotFound", 404), gone);
@@ -58,9 +65,12 @@ fn no_code_is_listed_twice() {
 
 #[test]
 fn throttling_is_known_by_its_prefix_under_any_status() {
-    for (code, status) in
-        [("Throttling", 400), ("Throttling.User", 403), ("Throttling.Api", 429), ("Throttling.New", 503)]
-    {
+    for (code, status) in [
+        ("Throttling", 400),
+        ("Throttling.User", 403),
+        ("Throttling.Api", 429),
+        ("Throttling.New", 503),
+    ] {
         assert_eq!(classify(code, status), ErrorClass::Throttled, "{code}");
     }
     assert_eq!(classify("ThrottlingIsNot", 400), ErrorClass::Invalid);

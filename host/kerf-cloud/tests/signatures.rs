@@ -60,7 +60,9 @@ fn recordings() -> Vec<Recording> {
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    map.iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 #[test]
@@ -84,8 +86,11 @@ fn acs3_vectors_agree() {
     let mut checked = 0;
     for vector in vectors().iter().filter(|vector| vector.kind == "acs3") {
         // The public vector gives no secret beside its text; its documentation does.
-        let secret =
-            if vector.secret.is_empty() { "YourAccessKeySecret" } else { &vector.secret };
+        let secret = if vector.secret.is_empty() {
+            "YourAccessKeySecret"
+        } else {
+            &vector.secret
+        };
         if !vector.headers.is_empty() {
             let canonical = sign::canonical_request(
                 &vector.method,
@@ -129,9 +134,15 @@ fn roa_v1_vectors_agree() {
 #[test]
 fn roa_v1_resource_is_not_encoded_and_an_empty_value_is_bare() {
     let vectors = vectors();
-    let vector = vectors.iter().find(|vector| vector.name == "roa-string-to-sign").unwrap();
+    let vector = vectors
+        .iter()
+        .find(|vector| vector.name == "roa-string-to-sign")
+        .unwrap();
     let text = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
     };
     let headers = text(&[
         ("accept", "application/json"),
@@ -157,15 +168,24 @@ struct Read {
 }
 
 fn read(recorded: &Recorded) -> Read {
-    let (path, query) = recorded.target.split_once('?').unwrap_or((&recorded.target, ""));
+    let (path, query) = recorded
+        .target
+        .split_once('?')
+        .unwrap_or((&recorded.target, ""));
     let decode = |text: &str| {
         let text = text.replace('+', " ");
-        percent_encoding::percent_decode_str(&text).decode_utf8().unwrap().into_owned()
+        percent_encoding::percent_decode_str(&text)
+            .decode_utf8()
+            .unwrap()
+            .into_owned()
     };
-    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode(key), decode(value))
-    });
+    let query = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key), decode(value))
+        });
     let headers = recorded.headers.iter();
     let headers = headers.map(|(name, value)| (name.to_lowercase(), value.clone()));
     Read {
@@ -180,9 +200,16 @@ fn read(recorded: &Recorded) -> Read {
 /// Computes the signature of a recorded request; gives it with the one that was sent.
 fn recompute(read: &Read) -> Option<(String, String)> {
     const SECRET: &str = "testsecret";
-    let authorization = read.headers.get("authorization").cloned().unwrap_or_default();
+    let authorization = read
+        .headers
+        .get("authorization")
+        .cloned()
+        .unwrap_or_default();
     if let Some(rest) = authorization.strip_prefix("ACS3-HMAC-SHA256 ") {
-        let (names, sent) = rest.split_once(",SignedHeaders=")?.1.split_once(",Signature=")?;
+        let (names, sent) = rest
+            .split_once(",SignedHeaders=")?
+            .1
+            .split_once(",Signature=")?;
         let headers: Vec<_> = names
             .split(';')
             .map(|name| (name.to_owned(), read.headers[name].clone()))
@@ -197,8 +224,11 @@ fn recompute(read: &Read) -> Option<(String, String)> {
         let sent = rest.split_once(':')?.1.to_owned();
         return Some((sign::roa_signature(&text, SECRET), sent));
     }
-    let (sent, rest): (Vec<_>, Vec<_>) =
-        read.query.iter().cloned().partition(|(key, _)| key == "Signature");
+    let (sent, rest): (Vec<_>, Vec<_>) = read
+        .query
+        .iter()
+        .cloned()
+        .partition(|(key, _)| key == "Signature");
     let sent = sent.into_iter().next()?.1;
     Some((sign::rpc_signature(&read.method, &rest, SECRET), sent))
 }
@@ -209,7 +239,10 @@ fn every_request_of_the_official_python_sdk_verifies() {
     for recording in recordings() {
         for recorded in &recording.requests {
             let Some((ours, sent)) = recompute(&read(recorded)) else {
-                assert_eq!(recording.name, "AssumeRoleWithOIDC", "only that one is anonymous");
+                assert_eq!(
+                    recording.name, "AssumeRoleWithOIDC",
+                    "only that one is anonymous"
+                );
                 continue;
             };
             assert_eq!(ours, sent, "{}", recording.name);
@@ -221,6 +254,8 @@ fn every_request_of_the_official_python_sdk_verifies() {
 
 #[test]
 fn every_request_of_the_official_go_sdk_verifies() {
+    // Go keeps the host apart from its headers, so the recording lacks it; this is what was signed.
+    const HOST: &str = "127.0.0.1:43737";
     let mut checked = 0;
     let text = include_str!("fixtures/go-sdk-wire.txt");
     for block in text.split("POST ").skip(1) {
@@ -230,22 +265,20 @@ fn every_request_of_the_official_go_sdk_verifies() {
             let (name, value) = line.trim().split_once(" : [")?;
             Some((name.to_owned(), value.trim_end_matches(']').to_owned()))
         });
-        let mut recorded = Recorded {
-            method: "POST".to_owned(),
+        let mut headers: Vec<_> = headers.collect();
+        headers.push(("Host".to_owned(), HOST.to_owned()));
+        let method = "POST".to_owned();
+        let recorded = Recorded {
+            method,
             target,
-            headers: headers.collect(),
+            headers,
             body: String::new(),
         };
-        let has_host = recorded.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
-        if !has_host && recorded.headers.iter().any(|(name, _)| name == "Authorization") {
-            // The recording lost the host header, which ACS3 signs: nothing to verify against.
-            recorded.headers.push(("Host".to_owned(), String::new()));
-            assert!(recompute(&read(&recorded)).is_some());
-            continue;
-        }
+
         let (ours, sent) = recompute(&read(&recorded)).unwrap();
+
         assert_eq!(ours, sent);
         checked += 1;
     }
-    assert_eq!(checked, 1);
+    assert_eq!(checked, 2);
 }

@@ -50,7 +50,10 @@ fn recorded(name: &str) -> Recorded {
     let all = include_str!("fixtures/python-sdk-wire-more.json");
     let all: Vec<Recording> = serde_json::from_str(all).unwrap();
     let found = all.into_iter().find(|recording| recording.name == name);
-    found.unwrap_or_else(|| panic!("no recording {name}")).requests.remove(0)
+    found
+        .unwrap_or_else(|| panic!("no recording {name}"))
+        .requests
+        .remove(0)
 }
 
 /// A request as a server reads it.
@@ -68,7 +71,10 @@ fn as_read(method: &str, target: &str, headers: &[(String, String)], body: &str)
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let decode = |text: &str| {
         let text = text.replace('+', " ");
-        percent_encoding::percent_decode_str(&text).decode_utf8().unwrap().into_owned()
+        percent_encoding::percent_decode_str(&text)
+            .decode_utf8()
+            .unwrap()
+            .into_owned()
     };
     // The Python SDK writes `True`, the Go SDK `true`; the server takes both.
     let same = |text: String| match text.as_str() {
@@ -76,16 +82,22 @@ fn as_read(method: &str, target: &str, headers: &[(String, String)], body: &str)
         "False" => "false".to_owned(),
         _ => text,
     };
-    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap();
-        (decode(key), same(decode(value)))
-    });
+    let query = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap();
+            (decode(key), same(decode(value)))
+        });
     AsRead {
         method: method.to_owned(),
         path: path.to_owned(),
         query: query.collect(),
         body: (!body.is_empty()).then(|| serde_json::from_str(body).unwrap()),
-        headers: headers.iter().filter_map(|(name, value)| header(name, value)).collect(),
+        headers: headers
+            .iter()
+            .filter_map(|(name, value)| header(name, value))
+            .collect(),
     }
 }
 
@@ -111,7 +123,10 @@ fn header(name: &str, value: &str) -> Option<(String, String)> {
 fn signed(request: &Request, version: SignatureVersion) -> Signed {
     let credentials = Credentials::access_key("LTAItestid", "testsecret");
     let now: Timestamp = "2026-11-27T21:05:27Z".parse().unwrap();
-    let stamp = Stamp { now, nonce: "0f8fad5bd9cb469fa16570867728950e" };
+    let stamp = Stamp {
+        now,
+        nonce: "0f8fad5bd9cb469fa16570867728950e",
+    };
     sign(request, "127.0.0.1:1", version, &credentials, stamp)
 }
 
@@ -129,17 +144,27 @@ fn check_acs3(name: &str, request: &Request) {
         .map(|(name, _)| name.as_str())
         .filter(|name| name.starts_with("x-acs-") || ["host", "content-type"].contains(name))
         .collect();
-    let authorization = ours.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+    let authorization = ours
+        .headers
+        .iter()
+        .find(|(name, _)| name == "authorization")
+        .unwrap();
     let names = authorization.1.split("SignedHeaders=").nth(1).unwrap();
     let names: BTreeSet<_> = names.split(',').next().unwrap().split(';').collect();
 
     let sent = as_read(ours.method, &ours.target, &ours.headers, &ours.body);
-    let mut expected =
-        as_read(&theirs.method, &theirs.target, &theirs.headers, &theirs.body);
+    let mut expected = as_read(
+        &theirs.method,
+        &theirs.target,
+        &theirs.headers,
+        &theirs.body,
+    );
     // The body's hash depends on white space and key order, which JSON leaves open.
     if sent.body.is_some() {
         let hash = sent.headers["x-acs-content-sha256"].clone();
-        expected.headers.insert("x-acs-content-sha256".to_owned(), hash);
+        expected
+            .headers
+            .insert("x-acs-content-sha256".to_owned(), hash);
     }
 
     assert_eq!(sent, expected, "{name}");
@@ -154,8 +179,12 @@ fn check_v1(name: &str, request: &Request) {
     let ours = signed(request, SignatureVersion::V1);
 
     let mut sent = as_read(ours.method, &ours.target, &ours.headers, &ours.body);
-    let mut expected =
-        as_read(&theirs.method, &theirs.target, &theirs.headers, &theirs.body);
+    let mut expected = as_read(
+        &theirs.method,
+        &theirs.target,
+        &theirs.headers,
+        &theirs.body,
+    );
     for read in [&mut sent, &mut expected] {
         for (name, value) in &mut read.query {
             if PER_ATTEMPT.contains(&name.as_str()) {
@@ -180,7 +209,10 @@ fn texts(values: &[&str]) -> Vec<String> {
 }
 
 fn tags(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 fn full_run() -> RunInstances {
@@ -236,7 +268,10 @@ fn full_run() -> RunInstances {
 
 #[test]
 fn run_instances_is_encoded_as_the_sdk_does() {
-    check("RunInstances full", &run_instances_request(REGION, &full_run()));
+    check(
+        "RunInstances full",
+        &run_instances_request(REGION, &full_run()),
+    );
 
     let plain = RunInstances {
         instance_type: "ecs.c7.large".to_owned(),
@@ -253,32 +288,59 @@ fn run_instances_is_encoded_as_the_sdk_does() {
         spot_strategy: "NoSpot".to_owned(),
         ..RunInstances::default()
     };
-    check("RunInstances on-demand", &run_instances_request(REGION, &plain));
+    check(
+        "RunInstances on-demand",
+        &run_instances_request(REGION, &plain),
+    );
 }
 
 #[test]
 fn instance_calls_are_encoded_as_the_sdk_does() {
-    let by_id = InstanceFilter { ids: texts(&["i-1", "i-2"]), ..InstanceFilter::default() };
+    let by_id = InstanceFilter {
+        ids: texts(&["i-1", "i-2"]),
+        ..InstanceFilter::default()
+    };
     let by_tags = InstanceFilter {
-        tags: tags(&[("karpenter.sh/managed-by", "kerf"), ("karpenter.sh/cluster-id", "c-1")]),
+        tags: tags(&[
+            ("karpenter.sh/managed-by", "kerf"),
+            ("karpenter.sh/cluster-id", "c-1"),
+        ]),
         ..InstanceFilter::default()
     };
     let token = "caeba0bbb2be03f84eb48b699f0a4883==";
 
-    check("DescribeInstances by id", &describe_instances_request(REGION, &by_id, ""));
-    check("DescribeInstances by tags", &describe_instances_request(REGION, &by_tags, token));
+    check(
+        "DescribeInstances by id",
+        &describe_instances_request(REGION, &by_id, ""),
+    );
+    check(
+        "DescribeInstances by tags",
+        &describe_instances_request(REGION, &by_tags, token),
+    );
     let ids = texts(&["i-1", "i-2"]);
-    check("DeleteInstances", &delete_instances_request(REGION, &ids, "kerf-del-1"));
+    check(
+        "DeleteInstances",
+        &delete_instances_request(REGION, &ids, "kerf-del-1"),
+    );
     check("DeleteInstance", &delete_instance_request("i-1"));
     let name = tags(&[("Name", "node-1")]);
-    check("TagResources", &tag_instances_request(REGION, &texts(&["i-1"]), &name));
+    check(
+        "TagResources",
+        &tag_instances_request(REGION, &texts(&["i-1"]), &name),
+    );
 }
 
 #[test]
 fn catalog_calls_are_encoded_as_the_sdk_does() {
-    check("DescribeInstanceTypes", &describe_instance_types_request("t+/="));
+    check(
+        "DescribeInstanceTypes",
+        &describe_instance_types_request("t+/="),
+    );
     let stock = |market| describe_available_resource_request(REGION, market);
-    check("DescribeAvailableResource on-demand", &stock(StockMarket::OnDemand));
+    check(
+        "DescribeAvailableResource on-demand",
+        &stock(StockMarket::OnDemand),
+    );
     check("DescribeAvailableResource spot", &stock(StockMarket::Spot));
     check("DescribeZones", &describe_zones_request(REGION));
     check("DescribeSpotAdvice", &describe_spot_advice_request(REGION));
@@ -287,23 +349,50 @@ fn catalog_calls_are_encoded_as_the_sdk_does() {
 #[test]
 fn selector_calls_are_encoded_as_the_sdk_does() {
     let discovery = tags(&[("karpenter.sh/discovery", "my-cluster")]);
-    let groups = NetworkFilter { ids: texts(&["sg-1", "sg-2"]), ..NetworkFilter::default() };
+    let groups = NetworkFilter {
+        ids: texts(&["sg-1", "sg-2"]),
+        ..NetworkFilter::default()
+    };
     let named = NetworkFilter {
         name: "nodes".to_owned(),
         tags: discovery.clone(),
         ..NetworkFilter::default()
     };
-    let switches = NetworkFilter { ids: texts(&["vsw-1", "vsw-2"]), ..NetworkFilter::default() };
-    let tagged = NetworkFilter { tags: discovery, ..NetworkFilter::default() };
+    let switches = NetworkFilter {
+        ids: texts(&["vsw-1", "vsw-2"]),
+        ..NetworkFilter::default()
+    };
+    let tagged = NetworkFilter {
+        tags: discovery,
+        ..NetworkFilter::default()
+    };
     let images = ImageFilter::Ids(texts(&["a.vhd", "b.vhd"]));
     let family = ImageFilter::Family("acs:alibaba_cloud_linux_3_2104_lts_x64".to_owned());
 
-    check("DescribeSecurityGroups", &describe_security_groups_request(REGION, &groups, ""));
-    check("DescribeSecurityGroups by tag", &describe_security_groups_request(REGION, &named, ""));
-    check("DescribeVSwitches by id", &describe_vswitches_request(REGION, &switches, 1));
-    check("DescribeVSwitches by tag", &describe_vswitches_request(REGION, &tagged, 1));
-    check("DescribeImages by id", &describe_images_request(REGION, &images, 1));
-    check("DescribeImages by family", &describe_images_request(REGION, &family, 2));
+    check(
+        "DescribeSecurityGroups",
+        &describe_security_groups_request(REGION, &groups, ""),
+    );
+    check(
+        "DescribeSecurityGroups by tag",
+        &describe_security_groups_request(REGION, &named, ""),
+    );
+    check(
+        "DescribeVSwitches by id",
+        &describe_vswitches_request(REGION, &switches, 1),
+    );
+    check(
+        "DescribeVSwitches by tag",
+        &describe_vswitches_request(REGION, &tagged, 1),
+    );
+    check(
+        "DescribeImages by id",
+        &describe_images_request(REGION, &images, 1),
+    );
+    check(
+        "DescribeImages by family",
+        &describe_images_request(REGION, &family, 2),
+    );
 }
 
 #[test]
@@ -316,6 +405,9 @@ fn cluster_calls_are_encoded_as_the_sdk_does() {
         ..AttachScript::default()
     };
 
-    check("AttachScripts arm64", &attach_script_request("c0123", &script).unwrap());
+    check(
+        "AttachScripts arm64",
+        &attach_script_request("c0123", &script).unwrap(),
+    );
     check("ClusterDetail", &cluster_detail_request("c0123"));
 }

@@ -65,8 +65,9 @@ pub fn attach_script_request(
     cluster_id: &str,
     script: &AttachScript,
 ) -> Result<Request, CloudError> {
-    let body = serde_json::to_string(script)
-        .map_err(|error| CloudError::Config { detail: error.to_string() })?;
+    let body = serde_json::to_string(script).map_err(|error| CloudError::Config {
+        detail: error.to_string(),
+    })?;
     let path = format!("/clusters/{cluster_id}/attachscript");
     Ok(Request::roa_post(Product::Cs, ATTACH_SCRIPT, path, body))
 }
@@ -91,7 +92,9 @@ impl Client {
         cluster_id: &str,
         script: &AttachScript,
     ) -> Result<String, CloudError> {
-        let text = self.send_text(&attach_script_request(cluster_id, script)?).await?;
+        let text = self
+            .send_text(&attach_script_request(cluster_id, script)?)
+            .await?;
         read_script(&text)
     }
 
@@ -106,12 +109,18 @@ impl Client {
 
 fn read_script(text: &str) -> Result<String, CloudError> {
     let text = text.trim();
-    let script =
-        if text.starts_with('"') { reply::decode(ATTACH_SCRIPT, text)? } else { text.to_owned() };
+    let script = if text.starts_with('"') {
+        reply::decode(ATTACH_SCRIPT, text)?
+    } else {
+        text.to_owned()
+    };
     let script = script.replace('\r', "").trim().to_owned();
     if script.is_empty() {
         let detail = "the script is empty".to_owned();
-        return Err(CloudError::Decode { action: ATTACH_SCRIPT, detail });
+        return Err(CloudError::Decode {
+            action: ATTACH_SCRIPT,
+            detail,
+        });
     }
     Ok(script)
 }

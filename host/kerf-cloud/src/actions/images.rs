@@ -55,7 +55,9 @@ pub fn describe_images_request(region_id: &str, filter: &ImageFilter, page: u32)
     params.put("RegionId", region_id);
     match filter {
         ImageFilter::Ids(ids) => {
-            params.put("ImageId", ids.join(",")).put("ShowExpired", true);
+            params
+                .put("ImageId", ids.join(","))
+                .put("ShowExpired", true);
         }
         ImageFilter::Family(family) => {
             params.put("ImageFamily", family).put("Status", "Available");
@@ -64,7 +66,9 @@ pub fn describe_images_request(region_id: &str, filter: &ImageFilter, page: u32)
             params.put("ImageName", name).put("Status", "Available");
         }
     }
-    params.put("PageNumber", page).put("PageSize", IMAGES_PER_PAGE);
+    params
+        .put("PageNumber", page)
+        .put("PageSize", IMAGES_PER_PAGE);
     Request::rpc(Product::Ecs, "DescribeImages", params)
 }
 
@@ -73,7 +77,10 @@ impl Client {
     ///
     /// # Errors
     /// The first page's that fails.
-    pub async fn describe_images(&self, filter: &ImageFilter) -> Result<Vec<ImageItem>, CloudError> {
+    pub async fn describe_images(
+        &self,
+        filter: &ImageFilter,
+    ) -> Result<Vec<ImageItem>, CloudError> {
         let mut all = Vec::new();
         for page in 1..=PAGES_MAX {
             let request = describe_images_request(self.region_id(), filter, page);

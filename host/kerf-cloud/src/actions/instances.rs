@@ -169,6 +169,8 @@ impl Client {
     /// # Errors
     /// The API's, typed; `NotFound(Instance)` means that it is gone.
     pub async fn delete_instance(&self, id: &str) -> Result<(), CloudError> {
-        self.send::<Empty>(&delete_instance_request(id)).await.map(drop)
+        self.send::<Empty>(&delete_instance_request(id))
+            .await
+            .map(drop)
     }
 }

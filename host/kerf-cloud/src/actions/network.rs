@@ -96,7 +96,9 @@ pub fn describe_vswitches_request(region_id: &str, filter: &NetworkFilter, page:
     params.put_text("VSwitchId", &filter.ids.join(","));
     params.put_text("VSwitchName", &filter.name);
     params.put_tags(&filter.tags);
-    params.put("PageNumber", page).put("PageSize", VSWITCHES_PER_PAGE);
+    params
+        .put("PageNumber", page)
+        .put("PageSize", VSWITCHES_PER_PAGE);
     Request::rpc(Product::Vpc, "DescribeVSwitches", params)
 }
 

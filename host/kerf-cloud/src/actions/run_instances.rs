@@ -112,7 +112,10 @@ pub fn run_instances_request(region_id: &str, run: &RunInstances) -> Request {
 fn put_disks(params: &mut Params, run: &RunInstances) {
     let system = &run.system_disk;
     params.put_text("SystemDisk.Category", &system.category);
-    params.put_some("SystemDisk.Size", (system.size_gib > 0).then_some(system.size_gib));
+    params.put_some(
+        "SystemDisk.Size",
+        (system.size_gib > 0).then_some(system.size_gib),
+    );
     params.put_text("SystemDisk.PerformanceLevel", &system.performance_level);
     params.put_some("SystemDisk.Encrypted", system.encrypted.then_some(true));
     params.put_text("SystemDisk.KMSKeyId", &system.kms_key_id);

@@ -56,8 +56,9 @@ impl Client {
     /// # Errors
     /// The API's, typed.
     pub async fn describe_spot_advice(&self) -> Result<Vec<SpotZone>, CloudError> {
-        let reply: DescribeSpotAdviceReply =
-            self.send(&describe_spot_advice_request(self.region_id())).await?;
+        let reply: DescribeSpotAdviceReply = self
+            .send(&describe_spot_advice_request(self.region_id()))
+            .await?;
         Ok(reply.available_spot_zones.available_spot_zone)
     }
 }

@@ -57,7 +57,9 @@ struct InstanceTypes {
 #[must_use]
 pub fn describe_instance_types_request(next_token: &str) -> Request {
     let mut params = Params::new();
-    params.put("MaxResults", TYPES_PER_PAGE).put_text("NextToken", next_token);
+    params
+        .put("MaxResults", TYPES_PER_PAGE)
+        .put_text("NextToken", next_token);
     Request::rpc(Product::Ecs, "DescribeInstanceTypes", params)
 }
 

@@ -170,6 +170,31 @@ pub struct ResolvedNodeClass {
     pub security_groups: Vec<SecurityGroup>,
     /// Newest first within an architecture; terms keep their order.
     pub images: Vec<Image>,
+    /// Terms that found nothing although others of their kind did.
+    pub warnings: Vec<ResolveProblem>,
+}
+
+impl ResolvedNodeClass {
+    /// The image for an architecture: of the first term that has one, the newest.
+    #[must_use]
+    pub fn image_for(&self, architecture: Architecture) -> Option<&Image> {
+        self.images
+            .iter()
+            .find(|image| image.architecture == architecture)
+    }
+
+    /// The zones of the vSwitches, in order.
+    #[must_use]
+    pub fn zone_ids(&self) -> Vec<&str> {
+        let mut zones: Vec<_> = self
+            .vswitches
+            .iter()
+            .map(|vswitch| vswitch.zone_id.as_str())
+            .collect();
+        zones.sort_unstable();
+        zones.dedup();
+        zones
+    }
 }
 
 /// A vSwitch that the class may use.

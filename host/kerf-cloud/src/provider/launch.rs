@@ -5,6 +5,10 @@
 //! instance's tags carry the group, so whatever dies in between, a later call finds what was made instead of making
 //! it again.
 
+mod params;
+mod verdict;
+mod walk;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +16,11 @@ use jiff::Timestamp;
 use kerf_core::instance_type::CapacityType;
 
 use crate::error::ErrorClass;
+use crate::provider::Inner;
 use crate::provider::bootstrap::NodeSettings;
 use crate::provider::class::{Architecture, ResolvedNodeClass};
 use crate::provider::instance::Instance;
+use crate::provider::launch::walk::{Step, Walk};
 
 /// One NodeClaim to launch.
 #[derive(Debug, Clone)]
@@ -120,4 +126,28 @@ impl NotReadyReason {
             Self::InvalidRequest => "InvalidRequest",
         }
     }
+}
+
+/// Launches, or finds what was launched.
+pub(crate) async fn launch<F, Fut>(
+    inner: &Inner,
+    request: &LaunchRequest,
+    mut record: F,
+) -> LaunchOutcome
+where
+    F: FnMut(Attempt) -> Fut + Send,
+    Fut: Future<Output = Result<(), String>> + Send,
+{
+    let mut walk = Walk::new(inner, request);
+    if let Some(last) = &request.last_attempt
+        && let Step::Done(outcome) = walk.resume(last).await
+    {
+        return outcome;
+    }
+    for offering in &request.offerings {
+        if let Step::Done(outcome) = walk.try_offering(offering, &mut record).await {
+            return outcome;
+        }
+    }
+    walk.exhausted()
 }

@@ -53,7 +53,7 @@ impl Limiter {
     /// Gives back a token whose caller stopped waiting before it sent anything.
     pub fn put_back(&self, action: &'static str, now: Instant) {
         self.with(action, now, |bucket, _, burst| {
-            bucket.tokens = (bucket.tokens + 1.0).min(burst)
+            bucket.tokens = (bucket.tokens + 1.0).min(burst);
         });
     }
 

@@ -115,16 +115,23 @@ mod tests {
     use crate::error::{CapacityScope, ErrorClass};
 
     fn reply(status: u16, body: &str) -> Reply {
-        Reply { status, retry_after: None, body: body.to_owned() }
+        Reply {
+            status,
+            retry_after: None,
+            body: body.to_owned(),
+        }
     }
 
     #[test]
     fn both_spellings_of_the_envelope_are_read() {
-        let rpc = r#"{"RequestId":"r","HostId":"h","Code":"OperationDenied.NoStock","Message":"m"}"#;
+        let rpc =
+            r#"{"RequestId":"r","HostId":"h","Code":"OperationDenied.NoStock","Message":"m"}"#;
         let cs = r#"{"request_id":"r","code":"ErrorClusterNotFound","message":null}"#;
 
         let rpc = reply(403, rpc).into_text("RunInstances").unwrap_err();
-        let cs = reply(404, cs).into_text("DescribeClusterDetail").unwrap_err();
+        let cs = reply(404, cs)
+            .into_text("DescribeClusterDetail")
+            .unwrap_err();
 
         assert_eq!(rpc.class(), ErrorClass::NoCapacity(CapacityScope::Offering));
         assert_eq!(cs.code(), Some("ErrorClusterNotFound"));
@@ -132,7 +139,9 @@ mod tests {
 
     #[test]
     fn a_page_of_a_gateway_keeps_its_status() {
-        let error = reply(502, "<html>\n<h1>Bad Gateway</h1>").into_text("A").unwrap_err();
+        let error = reply(502, "<html>\n<h1>Bad Gateway</h1>")
+            .into_text("A")
+            .unwrap_err();
 
         assert_eq!(error.class(), ErrorClass::Transient);
         assert_eq!(

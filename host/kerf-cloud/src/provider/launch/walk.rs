@@ -1,0 +1,470 @@
+//! The walk down the offerings, and the look at what an earlier walk left behind.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::error::{CloudError, ErrorClass};
+use crate::provider::Inner;
+use crate::provider::bootstrap::UserData;
+use crate::provider::capacity::NodeCapacity;
+use crate::provider::class::{Image, VSwitch};
+use crate::provider::config::CniMode;
+use crate::provider::facts::TypeFacts;
+use crate::provider::instance::{Instance, InstanceStatus};
+use crate::provider::launch::params::Call;
+use crate::provider::launch::verdict::{Verdict, verdict};
+use crate::provider::launch::{
+    Attempt, LaunchOffering, LaunchOutcome, LaunchRequest, Launched, NotReadyReason,
+    OfferingFailure,
+};
+use crate::provider::tags;
+use crate::provider::unavailable::OfferingKey;
+
+/// How long one launch waits for its instance to show; after that the next call finds it by its tags.
+const VISIBLE_WAIT: Duration = Duration::from_secs(10);
+const VISIBLE_POLL: Duration = Duration::from_millis(500);
+/// Before a launch that is not decided is looked into again.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// How long a client token is relied on. Its life is not published; the tags decide after this.
+const TOKEN_TRUST: SignedDuration = SignedDuration::from_hours(1);
+/// Addresses that a new node takes: its own, and with Terway a first pool for its pods.
+const NODE_IPS: u64 = 1;
+const TERWAY_NODE_IPS: u64 = 6;
+
+/// How a step ended.
+pub(super) enum Step {
+    Done(LaunchOutcome),
+    /// On to the next offering.
+    Next,
+}
+
+/// One launch under way.
+pub(super) struct Walk<'a> {
+    inner: &'a Inner,
+    request: &'a LaunchRequest,
+    failures: Vec<OfferingFailure>,
+    number: u32,
+}
+
+/// What all calls for one offering share.
+struct Target<'a> {
+    offering: &'a LaunchOffering,
+    facts: TypeFacts,
+    image: &'a Image,
+    node: NodeCapacity,
+    user_data: UserData,
+    node_ips: u64,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(inner: &'a Inner, request: &'a LaunchRequest) -> Self {
+        let number = request.last_attempt.as_ref().map_or(0, |last| last.number);
+        Self {
+            inner,
+            request,
+            failures: Vec::new(),
+            number,
+        }
+    }
+
+    /// What came of an attempt that was made before; [`Step::Next`] if nothing did and the walk goes on.
+    pub(super) async fn resume(&mut self, last: &Attempt) -> Step {
+        let tags = [
+            (tags::CLUSTER, self.inner.config.cluster.as_str()),
+            (tags::LAUNCH_GROUP, self.request.group.as_str()),
+        ];
+        let found = match self.inner.describer.by_tags(&tags).await {
+            Ok(found) => found,
+            Err(error) => return retry(RETRY_PAUSE, &error),
+        };
+        let live = found.into_iter().filter(|it| !is_ending(&it.status));
+        if let Some(outcome) = self.adopt(live.collect(), last).await {
+            return Step::Done(outcome);
+        }
+        let age = self.inner.client.now().duration_since(last.at);
+        let lag =
+            SignedDuration::try_from(self.inner.config.visibility_lag * 2).unwrap_or(TOKEN_TRUST);
+        let again = self.request.offerings.iter().find(|it| is_of(it, last));
+        match again {
+            Some(offering) if age < TOKEN_TRUST => self.resend(offering, last, age < lag).await,
+            None if age < lag => {
+                // The plan has changed since; wait until a lost instance would have shown.
+                let after = Duration::try_from(lag - age).unwrap_or(RETRY_PAUSE);
+                let message = "an earlier call may have made an instance that does not show yet";
+                Step::Done(LaunchOutcome::Retry {
+                    after,
+                    message: message.to_owned(),
+                })
+            }
+            Some(_) | None => Step::Next,
+        }
+    }
+
+    /// Takes the first instance that an offering allows; the others are surplus and go.
+    async fn adopt(&self, found: Vec<Instance>, last: &Attempt) -> Option<LaunchOutcome> {
+        let types = self.inner.region.types().await.ok()?;
+        let is_allowed = |instance: &Instance| {
+            let offerings = &self.request.offerings;
+            offerings.iter().any(|it| is_instance_of(instance, it))
+                || (instance.instance_type == last.instance_type
+                    && instance.zone_id == last.zone_id
+                    && instance.capacity_type.as_str() == last.capacity_type)
+        };
+        let chosen = found.iter().find(|instance| is_allowed(instance)).cloned();
+        let chosen_id = chosen.as_ref().map(|instance| instance.id.as_str());
+        let surplus: Vec<_> = found
+            .iter()
+            .filter(|instance| Some(instance.id.as_str()) != chosen_id)
+            .map(|instance| instance.id.clone())
+            .collect();
+        if !surplus.is_empty() {
+            tracing::warn!(
+                group = self.request.group,
+                ?surplus,
+                "surplus instances are deleted"
+            );
+            self.inner.delete(&surplus).await;
+        }
+        let instance = chosen?;
+        let facts = types.get(&instance.instance_type)?;
+        let max_pods = self
+            .node(facts)
+            .await
+            .ok()?
+            .map_or(0, |(node, _)| node.max_pods);
+        let architecture = facts.architecture;
+        let launched = Launched {
+            instance,
+            architecture,
+            max_pods,
+            is_adopted: true,
+        };
+        Some(LaunchOutcome::Launched(Box::new(launched)))
+    }
+
+    /// Sends the stored attempt once more: the token makes it the same call.
+    async fn resend(
+        &mut self,
+        offering: &'a LaunchOffering,
+        last: &Attempt,
+        is_recent: bool,
+    ) -> Step {
+        let target = match self.target(offering).await {
+            Ok(target) => target,
+            Err(step) => return step,
+        };
+        let vswitches = &self.request.class.vswitches;
+        let Some(vswitch) = vswitches.iter().find(|it| it.id == last.vswitch_id) else {
+            return Step::Next;
+        };
+        let category = self.request.class.spec.system_disk.categories.first();
+        let call = self.call(&target, vswitch, category.map_or("", String::as_str));
+        let run = match call.params(last.number) {
+            Ok(run) => run,
+            Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
+        };
+        match self.inner.client.run_instances(&run).await {
+            Ok(ids) => self.settle(&target, &ids).await,
+            Err(error) => match verdict(&error) {
+                Verdict::LookAgain if is_recent => retry(RETRY_PAUSE, &error),
+                // Nothing showed for long enough: the first call failed for good.
+                Verdict::LookAgain => Step::Next,
+                found => self
+                    .on_failure(&target, vswitch, &error, found)
+                    .unwrap_or(Step::Next),
+            },
+        }
+    }
+
+    /// Tries one offering in each vSwitch and with each disk category that it may need.
+    pub(super) async fn try_offering<F, Fut>(
+        &mut self,
+        offering: &'a LaunchOffering,
+        record: &mut F,
+    ) -> Step
+    where
+        F: FnMut(Attempt) -> Fut + Send,
+        Fut: Future<Output = Result<(), String>> + Send,
+    {
+        let target = match self.target(offering).await {
+            Ok(target) => target,
+            Err(step) => return step,
+        };
+        let categories = &self.request.class.spec.system_disk.categories;
+        let mut category = 0;
+        loop {
+            let Some(vswitch) = self.pick_vswitch(&target) else {
+                self.fail(offering, None, "no vSwitch with free addresses in the zone");
+                return Step::Next;
+            };
+            let disk = categories.get(category).map_or("", String::as_str);
+            let call = self.call(&target, vswitch, disk);
+            let number = self.number + 1;
+            let run = match call.params(number) {
+                Ok(run) => run,
+                Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
+            };
+            let attempt = call.attempt(&run, number, self.inner.client.now());
+            if let Err(message) = record(attempt).await {
+                let message = format!("cannot store the launch attempt: {message}");
+                return Step::Done(LaunchOutcome::Retry {
+                    after: RETRY_PAUSE,
+                    message,
+                });
+            }
+            self.number = number;
+            self.inner.in_flight.take(&vswitch.id, target.node_ips);
+            let error = match self.inner.client.run_instances(&run).await {
+                Ok(ids) => return self.settle(&target, &ids).await,
+                Err(error) => error,
+            };
+            if !error.is_outcome_unknown() {
+                self.inner.in_flight.put_back(&vswitch.id, target.node_ips);
+            }
+            let found = verdict(&error);
+            if found == Verdict::NextDiskCategory && category + 1 < categories.len() {
+                category += 1;
+                continue;
+            }
+            if let Some(step) = self.on_failure(&target, vswitch, &error, found) {
+                return step;
+            }
+        }
+    }
+
+    /// Marks what the error speaks of; `None` means that the same offering may be tried in another vSwitch.
+    fn on_failure(
+        &mut self,
+        target: &Target<'_>,
+        vswitch: &VSwitch,
+        error: &CloudError,
+        found: Verdict,
+    ) -> Option<Step> {
+        let now = self.inner.client.now();
+        let reason = error.code().unwrap_or(error.class().name());
+        let key = key_of(target.offering, &target.facts);
+        self.inner
+            .unavailable
+            .mark_error(error.class(), key, &vswitch.id, reason, now);
+        match found {
+            Verdict::NextVSwitch => None,
+            Verdict::NextDiskCategory | Verdict::NextOffering => {
+                self.fail(target.offering, Some(error.class()), &error.to_string());
+                Some(Step::Next)
+            }
+            Verdict::LookAgain => Some(retry(RETRY_PAUSE, error)),
+            Verdict::Retry(after) => Some(retry(after, error)),
+            Verdict::Stop(reason) => Some(not_ready(reason, error.to_string())),
+        }
+    }
+
+    /// Waits until the instance shows, and sees that it is what was asked for.
+    async fn settle(&mut self, target: &Target<'_>, ids: &[String]) -> Step {
+        let Some((id, surplus)) = ids.split_first() else {
+            let message = "RunInstances made no instance and gave no reason".to_owned();
+            return Step::Done(LaunchOutcome::Retry {
+                after: RETRY_PAUSE,
+                message,
+            });
+        };
+        if !surplus.is_empty() {
+            self.inner.delete(surplus).await;
+        }
+        let Some(instance) = self.wait_until_visible(id).await else {
+            let message = format!("instance {id} is made but does not show yet");
+            return Step::Done(LaunchOutcome::Retry {
+                after: RETRY_PAUSE,
+                message,
+            });
+        };
+        if !is_instance_of(&instance, target.offering) {
+            let message = format!(
+                "got {} in {} as {} instead; instance {id} is deleted",
+                instance.instance_type, instance.zone_id, instance.capacity_type
+            );
+            tracing::error!(
+                instance = id,
+                message,
+                "the cloud made another instance than was asked for"
+            );
+            self.inner.delete(std::slice::from_ref(id)).await;
+            self.fail(target.offering, None, &message);
+            return Step::Next;
+        }
+        let launched = Launched {
+            instance,
+            architecture: target.facts.architecture,
+            max_pods: target.node.max_pods,
+            is_adopted: false,
+        };
+        Step::Done(LaunchOutcome::Launched(Box::new(launched)))
+    }
+
+    async fn wait_until_visible(&self, id: &String) -> Option<Instance> {
+        let deadline = tokio::time::Instant::now() + VISIBLE_WAIT;
+        loop {
+            let found = self.inner.describer.by_ids(std::slice::from_ref(id)).await;
+            if let Ok(found) = found
+                && let Some(instance) = found.into_iter().next()
+            {
+                return Some(instance);
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return None;
+            }
+            tokio::time::sleep(VISIBLE_POLL).await;
+        }
+    }
+
+    /// Everything that the calls for one offering share, or why there can be none.
+    async fn target(&mut self, offering: &'a LaunchOffering) -> Result<Target<'a>, Step> {
+        let types = self
+            .inner
+            .region
+            .types()
+            .await
+            .map_err(|error| retry(RETRY_PAUSE, &error))?;
+        let Some(facts) = types.get(&offering.instance_type).cloned() else {
+            return Err(self.pass_over(offering, "the region does not know the type"));
+        };
+        let now = self.inner.client.now();
+        if let Some(reason) = self.inner.unavailable.reason(key_of(offering, &facts), now) {
+            return Err(self.pass_over(offering, &format!("a launch failed recently: {reason}")));
+        }
+        let Some(image) = self.request.class.image_for(facts.architecture) else {
+            let message = format!("no image for {}", facts.architecture);
+            return Err(self.pass_over(offering, &message));
+        };
+        let node = self
+            .node(&facts)
+            .await
+            .map_err(|error| retry(RETRY_PAUSE, &error))?;
+        let Some((node, node_ips)) = node else {
+            return Err(self.pass_over(offering, "the type has too few pod addresses"));
+        };
+        let request = self.request;
+        let user_data = self
+            .inner
+            .user_data(&request.class, &request.node, &node, facts.architecture)
+            .await
+            .map_err(Step::Done)?;
+        Ok(Target {
+            offering,
+            facts,
+            image,
+            node,
+            user_data,
+            node_ips,
+        })
+    }
+
+    async fn node(&self, facts: &TypeFacts) -> Result<Option<(NodeCapacity, u64)>, CloudError> {
+        let class = &self.request.class;
+        let cni = self.inner.region.cni(&class.cluster_id).await?;
+        let node_ips = if cni == CniMode::TerwayShared {
+            TERWAY_NODE_IPS
+        } else {
+            NODE_IPS
+        };
+        let config = &self.inner.config;
+        let node = crate::provider::capacity::node_capacity(facts, &class.spec, cni, config);
+        Ok(node.map(|node| (node, node_ips)))
+    }
+
+    fn call<'b>(&'b self, target: &'b Target<'_>, vswitch: &'b VSwitch, disk: &'b str) -> Call<'b> {
+        Call {
+            request: self.request,
+            offering: target.offering,
+            vswitch,
+            image: target.image,
+            disk_category: disk,
+            user_data: &target.user_data,
+            cluster: &self.inner.config.cluster,
+            region_id: &self.inner.config.region_id,
+        }
+    }
+
+    fn pick_vswitch(&self, target: &Target<'_>) -> Option<&'a VSwitch> {
+        let now = self.inner.client.now();
+        let is_blocked = |id: &str| self.inner.unavailable.is_vswitch_blocked(id, now);
+        let vswitches = &self.request.class.vswitches;
+        self.inner
+            .in_flight
+            .pick(vswitches, &target.offering.zone_id, NODE_IPS, is_blocked)
+    }
+
+    fn pass_over(&mut self, offering: &LaunchOffering, message: &str) -> Step {
+        self.fail(offering, None, message);
+        Step::Next
+    }
+
+    fn fail(&mut self, offering: &LaunchOffering, class: Option<ErrorClass>, message: &str) {
+        let message = message.to_owned();
+        self.failures.push(OfferingFailure {
+            offering: offering.clone(),
+            class,
+            message,
+        });
+    }
+
+    /// The outcome when no offering is left.
+    pub(super) fn exhausted(self) -> LaunchOutcome {
+        let all_invalid = !self.failures.is_empty()
+            && self
+                .failures
+                .iter()
+                .all(|it| it.class == Some(ErrorClass::Invalid));
+        match self.failures.first() {
+            Some(first) if all_invalid => LaunchOutcome::NotReady {
+                reason: NotReadyReason::InvalidRequest,
+                message: first.message.clone(),
+            },
+            _ => LaunchOutcome::InsufficientCapacity {
+                offerings: self.failures,
+            },
+        }
+    }
+}
+
+fn key_of<'b>(offering: &'b LaunchOffering, facts: &'b TypeFacts) -> OfferingKey<'b> {
+    OfferingKey {
+        instance_type: &offering.instance_type,
+        family: &facts.family,
+        zone_id: &offering.zone_id,
+        capacity_type: offering.capacity_type,
+    }
+}
+
+fn is_of(offering: &LaunchOffering, attempt: &Attempt) -> bool {
+    offering.instance_type == attempt.instance_type
+        && offering.zone_id == attempt.zone_id
+        && offering.capacity_type.as_str() == attempt.capacity_type
+}
+
+fn is_instance_of(instance: &Instance, offering: &LaunchOffering) -> bool {
+    instance.instance_type == offering.instance_type
+        && instance.zone_id == offering.zone_id
+        && instance.capacity_type == offering.capacity_type
+}
+
+fn is_ending(status: &InstanceStatus) -> bool {
+    match status {
+        InstanceStatus::Stopping | InstanceStatus::Stopped => true,
+        InstanceStatus::Pending
+        | InstanceStatus::Starting
+        | InstanceStatus::Running
+        | InstanceStatus::Other(_) => false,
+    }
+}
+
+fn retry(after: Duration, error: &CloudError) -> Step {
+    Step::Done(LaunchOutcome::Retry {
+        after,
+        message: error.to_string(),
+    })
+}
+
+fn not_ready(reason: NotReadyReason, message: String) -> Step {
+    Step::Done(LaunchOutcome::NotReady { reason, message })
+}
