@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use crate::ids::{InstanceTypeName, NodeClaimName, NodeName, NodePoolName, ReservationId, ZoneId};
+use crate::ids::{
+    InstanceTypeName, NodeClaimName, NodeName, NodePoolName, PodUid, ReservationId, ZoneId,
+};
 use crate::instance_type::CapacityType;
 use crate::node_pool::NodeClassRef;
 use crate::pod::Pod;
@@ -28,6 +30,9 @@ pub struct Plan {
     pub placements: Vec<Placement>,
     /// Pods without a place.
     pub unschedulable: Vec<Unschedulable>,
+    /// The pods that have a place, in the order in which they got it. Offered to kube-scheduler in this order, each is
+    /// accepted on the node that it was planned for.
+    pub order: Vec<PodUid>,
     /// Pools that could serve no pod at all, with the reason.
     pub pool_problems: Vec<PoolProblem>,
     /// How much work it took.

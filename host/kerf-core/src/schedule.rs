@@ -70,6 +70,7 @@ pub fn schedule(
     }
     let mut plan = Plan {
         placements: outcome.placements,
+        order: outcome.order,
         unschedulable: grouped(rejected),
         pool_problems: pool_problems(&mut round),
         is_partial: outcome.is_partial,

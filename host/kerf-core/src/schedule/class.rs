@@ -222,15 +222,40 @@ impl ClassContext<'_> {
         while kept.give_up_one(self.has_soft_taints) {
             variants.push(self.variant(spec, constraints, &kept));
         }
+        // Upstream drops required terms before preferences, so that an earlier term is never tried without them.
+        let terms = spec.required_node_terms.len();
+        let all_terms = (1..=terms.max(1)).rev();
+        if terms > 1 && variants.len() > terms {
+            for required_terms in all_terms.clone() {
+                variants.push(self.variant(
+                    spec,
+                    constraints,
+                    &Kept {
+                        required_terms,
+                        ..kept
+                    },
+                ));
+            }
+        }
         if constraints
             .required
             .iter()
             .any(|owned| self.topology.groups[owned.group].is_label_spread())
         {
-            variants.push(Variant {
-                is_last_resort: true,
-                ..self.variant(spec, constraints, &kept)
-            });
+            for required_terms in all_terms {
+                let variant = self.variant(
+                    spec,
+                    constraints,
+                    &Kept {
+                        required_terms,
+                        ..kept
+                    },
+                );
+                variants.push(Variant {
+                    is_last_resort: true,
+                    ..variant
+                });
+            }
         }
         variants
     }
@@ -465,7 +490,7 @@ struct Constraints {
 }
 
 /// How much of its constraints a variant keeps.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Kept {
     required_terms: usize,
     affinity: usize,

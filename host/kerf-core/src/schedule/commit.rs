@@ -63,13 +63,22 @@ impl Round<'_> {
     }
 
     fn add_to_claim(&mut self, idx: usize, set: SetId, place: usize, pod: usize, class: &Class) {
-        let (pool, old_set, old_shape) = {
-            let claim = &self.claims.all[idx];
-            (claim.pool, claim.set, claim.shape())
-        };
+        let claim = &mut self.claims.all[idx];
+        claim.used.add(&class.claim_request);
+        claim.pods.push(pod);
+        claim.ports.extend(&class.spec.host_ports);
+        self.reshape(idx, set, place);
+    }
+
+    /// Gives a claim another requirement set, the shape at that place of its view, and the room that follows.
+    pub(super) fn reshape(&mut self, idx: usize, set: SetId, place: usize) {
+        let (pool, old_set) = (self.claims.all[idx].pool, self.claims.all[idx].set);
         let view = self.view(pool, set);
         let shapes = &self.pools[pool].shapes;
-        let (old, new) = (&shapes[old_shape], &shapes[view.order[place].shape]);
+        let (old, new) = (
+            &shapes[self.claims.all[idx].shape()],
+            &shapes[view.order[place].shape],
+        );
         self.limits[pool].change(&old.capacity, &new.capacity);
         if old.reservation != new.reservation {
             if let Some(returned) = old.reservation {
@@ -80,9 +89,6 @@ impl Round<'_> {
             }
         }
         let claim = &mut self.claims.all[idx];
-        claim.used.add(&class.claim_request);
-        claim.pods.push(pod);
-        claim.ports.extend(&class.spec.host_ports);
         claim.place = place;
         let (free, headroom) = (
             new.room.difference(&claim.used),

@@ -1,11 +1,13 @@
 //! The queue: pods are placed one by one, and those that fail are tried again while others find a place.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::class::{Class, Guest};
+use super::domains::KeyId;
 use super::place::Spot;
 use super::round::Round;
+use crate::ids::PodUid;
 use crate::plan::{Placement, WorkBudget};
 use crate::pod::Pod;
 
@@ -13,6 +15,7 @@ use crate::pod::Pod;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) placements: Vec<Placement>,
+    pub(super) order: Vec<PodUid>,
     pub(super) unplaced: Vec<Unplaced>,
     /// Whether the work budget ended before every pod was tried.
     pub(super) is_partial: bool,
@@ -41,6 +44,7 @@ struct Queue {
     /// Pods that nothing can help.
     hopeless: Vec<usize>,
     placements: Vec<Placement>,
+    order: Vec<PodUid>,
     placed: usize,
     budget: u64,
 }
@@ -56,6 +60,7 @@ pub(super) fn place_all(
         pods,
         hopeless: Vec::new(),
         placements: Vec::new(),
+        order: Vec::with_capacity(round.pods.len()),
         placed: 0,
         budget: budget.0,
     };
@@ -75,6 +80,17 @@ pub(super) fn place_all(
         for class in classes.iter_mut() {
             class.failed_at = None;
         }
+        let waiting = queue
+            .pods
+            .iter()
+            .map(|(pod, _)| &classes[round.class_of[*pod]])
+            .filter(|it| has_last_resort(it));
+        let keys: BTreeSet<KeyId> = waiting
+            .flat_map(|class| &class.variants)
+            .flat_map(|it| &it.keys)
+            .copied()
+            .collect();
+        round.settle_claims(&keys.into_iter().collect::<Vec<_>>());
         // The first pass went on in the order of failure; the pods' own order is the one to keep.
         queue.pods.make_contiguous().sort_unstable();
         queue.run(round, classes, Pass::LastResort);
@@ -88,6 +104,7 @@ pub(super) fn place_all(
     );
     Outcome {
         placements: queue.placements,
+        order: queue.order,
         unplaced: unplaced(round, left),
         is_partial,
     }
@@ -123,6 +140,7 @@ impl Queue {
     fn place(&mut self, round: &mut Round<'_>, pod: usize, class: &Class, spot: &Spot) {
         round.commit(pod, class, spot);
         self.placed += 1;
+        self.order.push(round.pods[pod].uid.clone());
         if let Spot::Node(node) = spot {
             let pod = Arc::clone(&round.pods[pod]);
             self.placements.push(Placement {

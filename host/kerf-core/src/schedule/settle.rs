@@ -5,8 +5,9 @@
 //! can break each other's constraints, or wait a round each.
 
 use super::bits::Bits;
-use super::class::{Guest, Variant};
+use super::class::{Guest, Owned, Variant};
 use super::domains::KeyId;
+use super::pool::Rank;
 use super::round::Round;
 use super::sets::SetId;
 use super::shelf::Blocked;
@@ -60,7 +61,7 @@ impl Round<'_> {
         let mut choices: Vec<(DomainOrder, SetId)> = Vec::with_capacity(1);
         for domain in allowed.iter() {
             if let Some(narrowed) = self.sets.narrow(set, key, domain, &self.domains) {
-                let order = self.domain_order(pool, narrowed, key, domain, guest.variant);
+                let order = self.domain_order(pool, narrowed, key, domain, &guest.variant.owned);
                 choices.extend(order.map(|order| (order, narrowed)));
             }
         }
@@ -75,14 +76,11 @@ impl Round<'_> {
         set: SetId,
         key: KeyId,
         domain: usize,
-        variant: &Variant,
+        owned: &[Owned],
     ) -> Option<DomainOrder> {
         let view = self.view(pool, set);
         let best = view.order.first()?.rank;
-        let groups = variant
-            .owned
-            .iter()
-            .map(|owned| &self.topology.groups[owned.group]);
+        let groups = owned.iter().map(|owned| &self.topology.groups[owned.group]);
         let spread = groups
             .filter(|group| group.is_spread_on(key))
             .map(|group| group.count(domain))
@@ -110,6 +108,40 @@ impl Round<'_> {
             free_ips: std::cmp::Reverse(free_ips),
             value,
         })
+    }
+
+    /// Settles every claim that could still be in several domains of the keys, so that no domain will turn out to have a
+    /// node that nobody counted with.
+    pub(super) fn settle_claims(&mut self, keys: &[KeyId]) {
+        for claim in 0..self.claims.all.len() {
+            for key in keys {
+                self.settle_claim(claim, *key);
+            }
+        }
+    }
+
+    fn settle_claim(&mut self, claim: usize, key: KeyId) {
+        let (pool, set) = (self.claims.all[claim].pool, self.claims.all[claim].set);
+        let view = std::rc::Rc::clone(&self.claims.all[claim].view);
+        let mut choices: Vec<(Rank, DomainOrder, SetId, usize)> = Vec::new();
+        for domain in view.domains[key.idx()].iter() {
+            let Some(narrowed) = self.sets.narrow(set, key, domain, &self.domains) else {
+                continue;
+            };
+            let there = self.view(pool, narrowed);
+            let own = &self.claims.all[claim];
+            let current = view.order[own.place];
+            let holds = |place: &usize| there.order[*place].shape == current.shape;
+            let place = (0..there.order.len()).find(holds);
+            if let (Some(place), Some(order)) =
+                (place, self.domain_order(pool, narrowed, key, domain, &[]))
+            {
+                choices.push((there.order[place].rank, order, narrowed, place));
+            }
+        }
+        if let Some((_, _, set, place)) = choices.into_iter().min() {
+            self.reshape(claim, set, place);
+        }
     }
 
     /// Whether a constraint of the pod needs the label to be there at all.
@@ -200,7 +232,7 @@ impl Round<'_> {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DomainOrder {
     spread: u32,
-    best: super::pool::Rank,
+    best: Rank,
     nodes: u32,
     free_ips: std::cmp::Reverse<u64>,
     value: std::sync::Arc<str>,
