@@ -89,13 +89,13 @@ async fn a_mime_archive_writes_files_and_runs_its_scripts_in_order() {
     let sim = start(fast_world()).await;
 
     let archive = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n\
-        #!/bin/sh\ncat /etc/motd >/root/order\n\n--b\nContent-Type: text/cloud-config\n\n\
+        #!/bin/sh\ncat /etc/motd >/var/order\n\n--b\nContent-Type: text/cloud-config\n\n\
         #cloud-config\nwrite_files:\n- path: /etc/motd\n  content: \"first \"\n\n--b\nContent-Type: text/x-shellscript\n\n\
-        #!/bin/sh\nprintf second >>/root/order\n\n--b--\n";
+        #!/bin/sh\nprintf second >>/var/order\n\n--b--\n";
     let instance = boot(&sim, archive).await;
 
     let order = sim
-        .read_file(&instance.id, "/root/order")
+        .read_file(&instance.id, "/var/order")
         .unwrap_or_default();
     assert_eq!(
         String::from_utf8_lossy(&order),
