@@ -14,3 +14,29 @@ pub mod selection {
         additional_derives: [serde::Serialize, serde::Deserialize, PartialEq, Eq, Hash],
     });
 }
+
+pub mod pricing {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "pricing-plugin",
+        imports: { default: trappable },
+        with: {
+            "kerf:policy/types": crate::bindings::selection::kerf::policy::types,
+            "kerf:policy/log": crate::bindings::selection::kerf::policy::log,
+        },
+        additional_derives: [serde::Serialize, serde::Deserialize, PartialEq, Eq, Hash],
+    });
+}
+
+pub mod bootstrap {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "bootstrap-plugin",
+        imports: { default: trappable },
+        with: {
+            "kerf:policy/types": crate::bindings::selection::kerf::policy::types,
+            "kerf:policy/log": crate::bindings::selection::kerf::policy::log,
+        },
+        additional_derives: [serde::Serialize, serde::Deserialize, PartialEq, Eq, Hash],
+    });
+}

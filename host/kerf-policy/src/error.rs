@@ -59,6 +59,11 @@ pub enum LoadError {
         "its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release"
     )]
     WrongTypes(String),
+    #[error(
+        "it writes what runs as root on every node, so the NodeClass must name the version that was reviewed; \
+         set spec.policies[].digest to {found} if that is this one"
+    )]
+    Unpinned { found: PolicyDigest },
     #[error("its describe function {0}")]
     Describe(#[source] CallError),
     #[error("its description cannot be used: {0}")]
@@ -103,6 +108,8 @@ pub enum CallError {
     },
     #[error("returned candidate {index} twice; rank or exclude each one once")]
     Duplicate { index: u32 },
+    #[error("returned user data with {0}; change what the policy returns")]
+    BadUserData(String),
     #[error("was asked about {len} candidates and the limit is {max}")]
     InputTooLarge { len: usize, max: usize },
     #[error("refuses its configuration: {0}")]
@@ -136,6 +143,7 @@ impl CallError {
             Self::OutputTooLarge { .. }
             | Self::BadOutput(_)
             | Self::BadIndex { .. }
+            | Self::BadUserData(_)
             | Self::Duplicate { .. } => "bad_output",
             Self::InputTooLarge { .. } => "input",
             Self::InvalidConfig(_) => "config",

@@ -1,9 +1,11 @@
 //! From core's types to the contract's: what a policy is told about a planned NodeClaim.
 
+use crate::pricing::{PricingContext, PricingInput};
 use crate::selection::{
     Candidate, Context, Demand, FleetEntry, Offering, Requirement, Resources, SelectionInput,
     Vocabulary,
 };
+use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType};
 use kerf_core::labels;
 use kerf_core::node::Node;
@@ -88,33 +90,17 @@ impl<'a> PoolView<'a> {
         let first = &claim.offerings[group[0]];
         let name = first.instance_type.as_str();
         let known = self.types.get(name).copied();
-        let label = |key| {
-            known
-                .and_then(|it| it.requirements.on(key)?.single_value())
-                .unwrap_or_default()
-        };
-        let family = label(labels::INSTANCE_FAMILY);
-        let category = label(labels::INSTANCE_CATEGORY);
-        let gpu_model = label(labels::INSTANCE_GPU_NAME);
-        Candidate {
-            instance_type: name.to_owned(),
-            family: words.families.index(family_or(family, name)),
-            architecture: words.architectures.index(label(labels::ARCH)),
-            generation: label(labels::INSTANCE_GENERATION).parse().unwrap_or(0),
-            capacity: resources(&first.capacity),
-            allocatable: resources(&first.allocatable),
-            // The catalog has neither; 0 means unknown.
-            network_mbps: 0,
-            local_disk_gib: 0,
-            bare_metal: category.starts_with("ebm"),
-            burstable: category == "t",
-            gpu_model: (!gpu_model.is_empty()).then(|| gpu_model.to_owned()),
-            extended: extended(&first.capacity),
-            offerings: group
-                .iter()
-                .map(|i| offering(&claim.offerings[*i], known, words))
-                .collect(),
-        }
+        let offerings = group
+            .iter()
+            .map(|i| offering(&claim.offerings[*i], known, words))
+            .collect();
+        candidate(
+            name,
+            known,
+            (&first.capacity, &first.allocatable),
+            offerings,
+            words,
+        )
     }
 
     fn fleet(&self, words: &mut Words) -> Vec<FleetEntry> {
@@ -140,6 +126,92 @@ impl<'a> PoolView<'a> {
     }
 }
 
+/// The question about the whole catalog of a pool. Offering `j` of candidate `i` is the pool's.
+pub(crate) fn catalog_question(pool: &NodePool, region: &str) -> PricingInput {
+    let mut words = Words::default();
+    let candidates = pool
+        .instance_types
+        .iter()
+        .map(|it| catalog_candidate(it, &mut words))
+        .collect();
+    let context = PricingContext {
+        node_class: pool.template.node_class.name.clone(),
+        region: region.to_owned(),
+        as_of_unix_s: 0,
+        vocabulary: words.into_vocabulary(),
+    };
+    PricingInput {
+        context,
+        candidates,
+    }
+}
+
+fn catalog_candidate(it: &InstanceType, words: &mut Words) -> Candidate {
+    let offering = |sold: &kerf_core::instance_type::Offering| Offering {
+        zone: words.zones.index(&sold.zone),
+        capacity_type: words.capacity_types.index(sold.capacity_type.as_str()),
+        price_micros: micros(sold.price),
+        list_price_micros: micros(list_price(Some(it), &sold.zone)),
+        interruption_permille: None,
+        recent_failures: 0,
+        reservation: sold
+            .reservation
+            .as_ref()
+            .map(|reservation| reservation.id.as_str().to_owned()),
+    };
+    let offerings = it.offerings.iter().map(offering).collect();
+    candidate(
+        &it.name,
+        Some(it),
+        (&it.capacity, &it.allocatable()),
+        offerings,
+        words,
+    )
+}
+
+fn candidate(
+    name: &str,
+    known: Option<&InstanceType>,
+    (capacity, allocatable): (&CoreResources, &CoreResources),
+    offerings: Vec<Offering>,
+    words: &mut Words,
+) -> Candidate {
+    let label = |key| {
+        known
+            .and_then(|it| it.requirements.on(key)?.single_value())
+            .unwrap_or_default()
+    };
+    let category = label(labels::INSTANCE_CATEGORY);
+    let gpu_model = label(labels::INSTANCE_GPU_NAME);
+    Candidate {
+        instance_type: name.to_owned(),
+        family: words
+            .families
+            .index(family_or(label(labels::INSTANCE_FAMILY), name)),
+        architecture: words.architectures.index(label(labels::ARCH)),
+        generation: label(labels::INSTANCE_GENERATION).parse().unwrap_or(0),
+        capacity: resources(capacity),
+        allocatable: resources(allocatable),
+        // The catalog has neither; 0 means unknown.
+        network_mbps: 0,
+        local_disk_gib: 0,
+        bare_metal: category.starts_with("ebm"),
+        burstable: category == "t",
+        gpu_model: (!gpu_model.is_empty()).then(|| gpu_model.to_owned()),
+        extended: extended(capacity),
+        offerings,
+    }
+}
+
+fn list_price(known: Option<&InstanceType>, zone: &ZoneId) -> Price {
+    let is_list_price = |it: &&kerf_core::instance_type::Offering| {
+        it.zone == *zone && it.capacity_type == CapacityType::OnDemand
+    };
+    known
+        .and_then(|it| it.offerings.iter().find(is_list_price))
+        .map_or(Price::UNKNOWN, |it| it.price)
+}
+
 /// Indexes of the offerings of each instance type, both in the order of the claim.
 fn by_instance_type(offerings: &[PlannedOffering]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -161,17 +233,11 @@ fn offering(
     known: Option<&InstanceType>,
     words: &mut Words,
 ) -> Offering {
-    let is_list_price = |it: &&kerf_core::instance_type::Offering| {
-        it.zone == planned.zone && it.capacity_type == CapacityType::OnDemand
-    };
-    let list_price = known
-        .and_then(|it| it.offerings.iter().find(is_list_price))
-        .map_or(Price::UNKNOWN, |it| it.price);
     Offering {
         zone: words.zones.index(&planned.zone),
         capacity_type: words.capacity_types.index(planned.capacity_type.as_str()),
         price_micros: micros(planned.price),
-        list_price_micros: micros(list_price),
+        list_price_micros: micros(list_price(known, &planned.zone)),
         interruption_permille: None,
         recent_failures: 0,
         reservation: planned

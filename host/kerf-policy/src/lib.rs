@@ -4,6 +4,7 @@
 //! Start at `registry` (what the controller talks to), then `policy` (one component), then `call` (one call).
 
 mod bindings;
+mod bootstrap;
 mod call;
 mod chain;
 mod circuit;
@@ -17,16 +18,19 @@ pub mod limits;
 mod link;
 mod memo;
 mod policy;
+mod pricing;
 mod registry;
 mod schema;
 mod seam;
 mod selection;
 mod smoke;
 mod spec;
+mod world;
 
 pub use bindings::selection::kerf::policy::log::Level as LogLevel;
+pub use bootstrap::{BootstrapInput, Node, Part, Taint};
 pub use call::{CallReport, LogLine};
-pub use chain::{Chain, ChainError, Now, PolicyRun, RunResult, Verdict};
+pub use chain::{Chain, ChainError, Now, PolicyRun, PriceVerdict, RunResult, Verdict};
 pub use digest::{ParseDigestError, PolicyDigest};
 pub use engine::{Engine, EngineError};
 pub use error::{CallError, LoadError};
@@ -34,8 +38,9 @@ pub use hook::{Hook, ParseHookError};
 pub use inspect::{Interfaces, interfaces};
 pub use limits::CallLimits;
 pub use policy::{ConfigError, Metadata, Policy};
+pub use pricing::{Adjustment, PricingContext, PricingInput};
 pub use registry::{Loaded, Registry};
-pub use seam::{Consultation, Occasion, ROUNDS_MAX, consult};
+pub use seam::{Consultation, Occasion, PriceConsultation, ROUNDS_MAX, consult, consult_prices};
 pub use selection::{
     Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection,
     SelectionInput, Vocabulary,

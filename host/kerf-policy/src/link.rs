@@ -1,19 +1,15 @@
 //! One policy of one NodeClass: the version that serves, its configuration, and how it has fared.
 
-use crate::call::{CallReport, LogLine};
-use crate::chain::{Now, RunResult};
+use crate::chain::Now;
 use crate::circuit::Circuit;
 use crate::digest::PolicyDigest;
 use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
-use crate::limits::CallLimits;
-use crate::memo::Memo;
 use crate::policy::Policy;
-use crate::selection::{Selection, SelectionInput};
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A version with a configuration that it accepted. Shared by all links that differ only in how the host uses it.
 #[derive(Debug)]
@@ -83,54 +79,13 @@ impl Link {
         self.serving.as_ref().map(|serving| serving.policy.digest())
     }
 
-    /// Asks the policy, or remembers what it said. `Err` means that it was not asked.
-    pub(crate) fn select(
-        &self,
-        input: &mut SelectionInput,
-        memo: &Memo,
-        now: Now,
-        time_left: Duration,
-    ) -> Result<(CallReport<Arc<Selection>>, bool), RunResult> {
-        let Some(serving) = &self.serving else {
-            let reason = self
-                .load_error
-                .clone()
-                .unwrap_or_else(|| "no version was loaded yet".into());
-            return Err(RunResult::NotLoaded { reason });
-        };
-        input.context.as_of_unix_s = as_of(now.unix_secs, serving.policy.metadata().time_step_secs);
-        let key = memo.key(serving.policy.digest(), &serving.config, input);
-        if let Some(answer) = memo.find(&key) {
-            serving.record.memo_hits.fetch_add(1, Ordering::Relaxed);
-            return Ok((CallReport::remembered(answer), true));
-        }
-        if !serving.record.circuit.admit(now.instant) {
-            serving.record.skipped.fetch_add(1, Ordering::Relaxed);
-            return Err(RunResult::CircuitOpen);
-        }
-        let limits = CallLimits {
-            timeout: self.spec.limits.timeout.min(time_left),
-            ..self.spec.limits.clone()
-        };
-        let report = serving
-            .policy
-            .select(&serving.config, &limits, input)
-            .and_then(|it| Ok(Arc::new(it)));
-        write_log(&self.spec.name, &report);
-        serving.record.note(&report.result, now.instant);
-        if let Ok(answer) = &report.result {
-            memo.keep(key, Arc::clone(answer));
-        }
-        Ok((report, false))
-    }
-
-    /// Counts an answer in Monitor mode; whether it would have changed anything.
-    pub(crate) fn count_change(&self, selection: &Selection) -> bool {
-        let would_change = selection.changes_anything();
-        if let (true, Some(serving)) = (would_change, &self.serving) {
-            serving.record.would_change.fetch_add(1, Ordering::Relaxed);
-        }
-        would_change
+    /// The time as this policy may know it.
+    pub(crate) fn as_of(&self, now: Now) -> u32 {
+        let step_secs = self
+            .serving
+            .as_ref()
+            .map_or(0, |serving| serving.policy.metadata().time_step_secs);
+        as_of(now.unix_secs, step_secs)
     }
 
     pub(crate) fn status(&self, now: Instant) -> PolicyStatus {
@@ -155,7 +110,24 @@ impl Link {
 }
 
 impl Record {
-    fn note<T>(&self, result: &Result<T, CallError>, now: Instant) {
+    /// Whether the policy may be asked now.
+    pub(crate) fn admit(&self, now: Instant) -> bool {
+        let is_admitted = self.circuit.admit(now);
+        if !is_admitted {
+            self.skipped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    pub(crate) fn note_memo_hit(&self) {
+        self.memo_hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_would_change(&self) {
+        self.would_change.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note<T>(&self, result: &Result<T, CallError>, now: Instant) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let error = match result {
             Ok(_) => {
@@ -197,26 +169,6 @@ fn as_of(unix_secs: u32, step_secs: u32) -> u32 {
     unix_secs
         .checked_rem(step_secs)
         .map_or(0, |past| unix_secs - past)
-}
-
-fn write_log<T>(policy: &str, report: &CallReport<T>) {
-    use crate::bindings::selection::kerf::policy::log::Level;
-    for LogLine { level, text } in &report.log {
-        match level {
-            Level::Trace | Level::Debug => tracing::debug!(policy, "{text}"),
-            Level::Info => tracing::info!(policy, "{text}"),
-            Level::Warn => tracing::warn!(policy, "{text}"),
-            // A policy's error is not ours: it must not page whoever watches the controller's own errors.
-            Level::Error => tracing::warn!(policy, severity = "error", "{text}"),
-        }
-    }
-    if report.log_lines_dropped > 0 {
-        tracing::warn!(
-            policy,
-            dropped = report.log_lines_dropped,
-            "policy wrote too many log lines"
-        );
-    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,19 @@
 //! A policy that was checked and compiled, and the functions of its contract.
 
-use crate::bindings::selection::exports::kerf::policy::instance_selection::Selection as RawSelection;
-use crate::bindings::selection::exports::kerf::policy::lifecycle;
 use crate::bindings::selection::kerf::policy::types;
-use crate::bindings::selection::{SelectionPlugin, SelectionPluginPre};
-use crate::call::{self, CallReport, HostState, shorten};
+use crate::bootstrap::{self, BootstrapInput, Part};
+use crate::call::{self, CallReport, shorten};
 use crate::digest::PolicyDigest;
 use crate::engine::Engine;
 use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
 use crate::inspect;
 use crate::limits::{CANDIDATES_MAX, CONFIG_BYTES_MAX, CallLimits};
+use crate::pricing::{self, Adjustment, PricingInput};
 use crate::schema;
 use crate::selection::{Selection, SelectionInput};
+use crate::world::{RawMetadata, World};
 use std::fmt;
-use wasmtime::Store;
 use wasmtime::component::Component;
 
 /// What a policy says about itself.
@@ -46,7 +45,7 @@ pub struct Policy {
     digest: PolicyDigest,
     hook: Hook,
     metadata: Metadata,
-    pre: SelectionPluginPre<HostState>,
+    world: World,
 }
 
 impl Policy {
@@ -70,18 +69,18 @@ impl Policy {
             .map_err(|error| LoadError::Compile(shorten(&format!("{error:#}"))))?;
         let wrong_types =
             |error: wasmtime::Error| LoadError::WrongTypes(shorten(&format!("{error:#}")));
-        let pre = engine
+        let world = engine
             .linker()
             .instantiate_pre(&component)
+            .and_then(|pre| World::new(hook, pre))
             .map_err(wrong_types)?;
-        let pre = SelectionPluginPre::new(pre).map_err(wrong_types)?;
-        let metadata = describe(engine, &pre)?;
+        let metadata = describe(engine, &world)?;
         Ok(Self {
             engine: engine.clone(),
             digest,
             hook,
             metadata,
-            pre,
+            world,
         })
     }
 
@@ -118,19 +117,11 @@ impl Policy {
             return Ok(errors);
         }
         let limits = limits.for_loading();
-        let report = self.call(&limits, limits.fuel(0), |plugin, store| {
-            plugin
-                .kerf_policy_lifecycle()
-                .call_validate_config(store, config)
-        });
-        let errors = report.result?.err().unwrap_or_default();
-        Ok(errors
-            .into_iter()
-            .map(|e| ConfigError {
-                path: shorten(&e.path),
-                message: shorten(&e.message),
-            })
-            .collect())
+        let world = &self.world;
+        call::run(self.engine.wasmtime(), &limits, limits.fuel(0), |store| {
+            world.validate_config(store, config)
+        })
+        .result
     }
 
     fn check_schema(&self, config: &str) -> Vec<ConfigError> {
@@ -153,34 +144,91 @@ impl Policy {
         limits: &CallLimits,
         input: &SelectionInput,
     ) -> CallReport<Selection> {
-        let len = input.candidates.len();
-        if len > CANDIDATES_MAX {
-            return CallReport::failed(CallError::InputTooLarge {
-                len,
-                max: CANDIDATES_MAX,
-            });
-        }
-        let report = self.call(limits, limits.fuel(len), |plugin, store| {
-            plugin.kerf_policy_instance_selection().call_select(
-                store,
-                config,
-                &input.context,
-                &input.candidates,
-            )
+        let SelectionInput {
+            context,
+            candidates,
+        } = input;
+        let World::Selection(pre) = &self.world else {
+            return self.wrong_hook(Hook::InstanceSelection);
+        };
+        let fuel = match fuel(limits, candidates.len()) {
+            Ok(fuel) => fuel,
+            Err(error) => return CallReport::failed(error),
+        };
+        let report = call::run(self.engine.wasmtime(), limits, fuel, |store| {
+            let plugin = pre.instantiate(&mut *store)?;
+            plugin
+                .kerf_policy_instance_selection()
+                .call_select(store, config, context, candidates)
         });
-        report.and_then(|result: Result<RawSelection, types::PolicyError>| {
-            Selection::check(&result.map_err(guest_error)?, &input.candidates)
-        })
+        report.and_then(|answer| Selection::check(&answer.map_err(guest_error)?, candidates))
     }
 
-    fn call<T>(
+    /// Asks for prices. The result is checked: every index exists once, and prices stay near the list price.
+    pub fn adjust(
         &self,
+        config: &str,
         limits: &CallLimits,
-        fuel: u64,
-        body: impl FnOnce(&SelectionPlugin, &mut Store<HostState>) -> wasmtime::Result<T>,
-    ) -> CallReport<T> {
-        call_pre(&self.engine, &self.pre, limits, fuel, body)
+        input: &PricingInput,
+    ) -> CallReport<Vec<Adjustment>> {
+        let PricingInput {
+            context,
+            candidates,
+        } = input;
+        let World::Pricing(pre) = &self.world else {
+            return self.wrong_hook(Hook::PricingPreference);
+        };
+        let fuel = match fuel(limits, candidates.len()) {
+            Ok(fuel) => fuel,
+            Err(error) => return CallReport::failed(error),
+        };
+        let report = call::run(self.engine.wasmtime(), limits, fuel, |store| {
+            let plugin = pre.instantiate(&mut *store)?;
+            plugin
+                .kerf_policy_pricing_preference()
+                .call_adjust(store, config, context, candidates)
+        });
+        report.and_then(|answer| pricing::check(answer.map_err(guest_error)?, candidates))
     }
+
+    /// Asks for user data. The result is checked: its size, its headers, and that the host's parts are as they were.
+    pub fn render(
+        &self,
+        config: &str,
+        limits: &CallLimits,
+        input: &BootstrapInput,
+    ) -> CallReport<Vec<Part>> {
+        let World::Bootstrap(pre) = &self.world else {
+            return self.wrong_hook(Hook::BootstrapUserData);
+        };
+        let report = call::run(self.engine.wasmtime(), limits, limits.fuel(0), |store| {
+            let plugin = pre.instantiate(&mut *store)?;
+            plugin.kerf_policy_bootstrap_userdata().call_render(
+                store,
+                config,
+                &input.node,
+                &input.parts,
+            )
+        });
+        report.and_then(|answer| bootstrap::check(answer.map_err(guest_error)?, input))
+    }
+
+    fn wrong_hook<T>(&self, asked: Hook) -> CallReport<T> {
+        CallReport::failed(CallError::Unsupported(format!(
+            "it was loaded for {}, not {asked}",
+            self.hook
+        )))
+    }
+}
+
+fn fuel(limits: &CallLimits, candidates: usize) -> Result<u64, CallError> {
+    if candidates > CANDIDATES_MAX {
+        return Err(CallError::InputTooLarge {
+            len: candidates,
+            max: CANDIDATES_MAX,
+        });
+    }
+    Ok(limits.fuel(candidates))
 }
 
 impl fmt::Debug for Policy {
@@ -193,29 +241,16 @@ impl fmt::Debug for Policy {
     }
 }
 
-fn call_pre<T>(
-    engine: &Engine,
-    pre: &SelectionPluginPre<HostState>,
-    limits: &CallLimits,
-    fuel: u64,
-    body: impl FnOnce(&SelectionPlugin, &mut Store<HostState>) -> wasmtime::Result<T>,
-) -> CallReport<T> {
-    call::run(engine.wasmtime(), limits, fuel, |store| {
-        let plugin = pre.instantiate(&mut *store)?;
-        body(&plugin, store)
-    })
-}
-
-fn describe(engine: &Engine, pre: &SelectionPluginPre<HostState>) -> Result<Metadata, LoadError> {
+fn describe(engine: &Engine, world: &World) -> Result<Metadata, LoadError> {
     let limits = CallLimits::default().for_loading();
-    let report = call_pre(engine, pre, &limits, limits.fuel(0), |plugin, store| {
-        plugin.kerf_policy_lifecycle().call_describe(store)
+    let report = call::run(engine.wasmtime(), &limits, limits.fuel(0), |store| {
+        world.describe(store)
     });
     parse_metadata(report.result.map_err(LoadError::Describe)?)
 }
 
-fn parse_metadata(raw: lifecycle::Metadata) -> Result<Metadata, LoadError> {
-    let lifecycle::Metadata {
+fn parse_metadata(raw: RawMetadata) -> Result<Metadata, LoadError> {
+    let RawMetadata {
         name,
         version,
         summary,

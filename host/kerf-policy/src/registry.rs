@@ -3,13 +3,12 @@
 //! A swap is: verify, compile, describe, validate the configuration, make a trial call, and only then switch. Readers
 //! take the chain that is current and keep it for their decision; they never wait for a swap.
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Memos};
 use crate::digest::PolicyDigest;
 use crate::engine::Engine;
 use crate::error::LoadError;
 use crate::hook::Hook;
 use crate::link::{Link, Record, Refused, Serving};
-use crate::memo::Memo;
 use crate::policy::{Metadata, Policy};
 use crate::smoke;
 use crate::spec::{PolicySpec, PolicyStatus};
@@ -21,11 +20,12 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Registry {
     engine: Engine,
-    memo: Arc<Memo>,
+    memos: Arc<Memos>,
     /// By name of the NodeClass.
     chains: RwLock<BTreeMap<String, Arc<Chain>>>,
     /// One swap at a time: compiling uses a core, and the later of two swaps must win.
     swap: Mutex<Compiled>,
+    allows_unpinned_bootstrap: bool,
 }
 
 /// Components that some chain still uses, so that the same bytes in two NodeClasses are compiled once.
@@ -45,10 +45,18 @@ impl Registry {
     pub fn new(engine: Engine) -> Self {
         Self {
             engine,
-            memo: Arc::default(),
+            memos: Arc::default(),
             chains: RwLock::default(),
             swap: Mutex::default(),
+            allows_unpinned_bootstrap: false,
         }
+    }
+
+    /// The same, but BootstrapUserData policies need no digest. Whoever can write a ConfigMap then gets root on every node.
+    #[must_use]
+    pub fn allowing_unpinned_bootstrap(mut self) -> Self {
+        self.allows_unpinned_bootstrap = true;
+        self
     }
 
     /// Makes `bytes` serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
@@ -142,6 +150,14 @@ impl Registry {
         bytes: &[u8],
         old: Option<&Arc<Serving>>,
     ) -> Result<(Arc<Serving>, Loaded), LoadError> {
+        if spec.hook == Hook::BootstrapUserData
+            && spec.digest.is_none()
+            && !self.allows_unpinned_bootstrap
+        {
+            return Err(LoadError::Unpinned {
+                found: PolicyDigest::of(bytes),
+            });
+        }
         let policy = self.compile(compiled, spec, bytes)?;
         let config = config_text(spec, &policy);
         let same = old.filter(|old| Arc::ptr_eq(&old.policy, &policy) && old.config == config);
@@ -208,7 +224,7 @@ impl Registry {
         } else {
             chains.insert(
                 node_class.to_owned(),
-                Arc::new(Chain::new(links, Arc::clone(&self.memo))),
+                Arc::new(Chain::new(links, Arc::clone(&self.memos))),
             );
         }
     }

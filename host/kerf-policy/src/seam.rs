@@ -11,11 +11,12 @@
 //! one claim made a policy say holds for the later ones of the pool.
 
 use crate::chain::{Chain, ChainError, Now, PolicyRun, Verdict};
-use crate::input::PoolView;
+use crate::input::{PoolView, catalog_question};
 use crate::registry::Registry;
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, PlannedClaim, PlannedOffering};
 use kerf_core::preferences::{Bar, OfferingKey, PoolPreferences, Preferences};
+use kerf_core::price::Price;
 use kerf_core::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,6 +78,53 @@ pub fn consult(
                 consultation
                     .runs
                     .extend(verdict.runs.into_iter().map(|run| (index, run)));
+            }
+        }
+    }
+    consultation
+}
+
+/// What came of asking the policies about prices.
+#[derive(Debug, Default)]
+pub struct PriceConsultation {
+    /// Pools that may not launch anything, and the policy's failure.
+    pub blocked: Vec<(NodePoolName, ChainError)>,
+    /// What each policy did, by pool.
+    pub runs: Vec<(NodePoolName, PolicyRun)>,
+}
+
+/// Asks the PricingPreference policies about the catalog of each pool and writes the prices that ordering shall use into
+/// `preferences`. Call it once before the first round; pools of one NodeClass share the answers.
+pub fn consult_prices(
+    registry: &Registry,
+    snapshot: &Snapshot,
+    preferences: &mut Preferences,
+    occasion: Occasion<'_>,
+) -> PriceConsultation {
+    let mut consultation = PriceConsultation::default();
+    for pool in &snapshot.pools {
+        let chain = registry.chain(&pool.template.node_class.name);
+        if !chain.has_pricing_for(pool.name.as_str()) {
+            continue;
+        }
+        let question = catalog_question(pool, occasion.region);
+        match chain.adjust(pool.name.as_str(), &question, occasion.now) {
+            Err(error) => consultation.blocked.push((pool.name.clone(), error)),
+            Ok(verdict) => {
+                let prices = &mut preferences.pool_mut(&pool.name).prices;
+                for ((i, j), price_micros) in verdict.prices_micros {
+                    let instance_type = &pool.instance_types[i];
+                    let offering = &instance_type.offerings[j];
+                    let key = OfferingKey {
+                        instance_type: instance_type.name.clone(),
+                        zone: offering.zone.clone(),
+                        capacity_type: offering.capacity_type,
+                    };
+                    prices.insert(key, Price::from_micros(u64::from(price_micros)));
+                }
+                consultation
+                    .runs
+                    .extend(verdict.runs.into_iter().map(|run| (pool.name.clone(), run)));
             }
         }
     }

@@ -104,7 +104,7 @@ fn check_exclusions(
     Ok(exclusions)
 }
 
-fn index(what: &'static str, index: u32, len: usize) -> Result<usize, CallError> {
+pub(crate) fn index(what: &'static str, index: u32, len: usize) -> Result<usize, CallError> {
     usize::try_from(index)
         .ok()
         .filter(|i| *i < len)

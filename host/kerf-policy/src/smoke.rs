@@ -1,19 +1,84 @@
 //! The trial call: a small question that every policy must survive before it serves.
 
+use crate::bootstrap::{BootstrapInput, Node, Part};
 use crate::error::CallError;
+use crate::hook::Hook;
 use crate::limits::CallLimits;
 use crate::policy::Policy;
+use crate::pricing::{PricingContext, PricingInput};
 use crate::selection::{
     Candidate, Context, Demand, Offering, Resources, SelectionInput, Vocabulary,
 };
 
-/// Asks once without candidates and once with three, because both happen.
+/// Asks once with candidates and once with none, because both happen.
 pub(crate) fn call(policy: &Policy, config: &str, limits: &CallLimits) -> Result<(), CallError> {
     let limits = limits.for_loading();
-    let mut input = question();
-    policy.select(config, &limits, &input).result?;
-    input.candidates.clear();
-    policy.select(config, &limits, &input).result.map(drop)
+    match policy.hook() {
+        Hook::InstanceSelection => {
+            let mut input = question();
+            policy.select(config, &limits, &input).result?;
+            input.candidates.clear();
+            policy.select(config, &limits, &input).result.map(drop)
+        }
+        Hook::PricingPreference => {
+            let SelectionInput {
+                context:
+                    Context {
+                        node_class,
+                        region,
+                        vocabulary,
+                        ..
+                    },
+                candidates,
+            } = question();
+            let context = PricingContext {
+                node_class,
+                region,
+                as_of_unix_s: 0,
+                vocabulary,
+            };
+            let mut input = PricingInput {
+                context,
+                candidates,
+            };
+            policy.adjust(config, &limits, &input).result?;
+            input.candidates.clear();
+            policy.adjust(config, &limits, &input).result.map(drop)
+        }
+        Hook::BootstrapUserData => policy
+            .render(config, &limits, &launch_group())
+            .result
+            .map(drop),
+    }
+}
+
+fn launch_group() -> BootstrapInput {
+    let join = Part {
+        content_type: "text/x-shellscript".into(),
+        name: Some("join.sh".into()),
+        body: "#!/bin/bash\n/bin/true --token __KERF_JOIN_TOKEN__\n".into(),
+    };
+    let node = Node {
+        node_pool: "trial".into(),
+        node_class: "trial".into(),
+        region: "cn-hangzhou".into(),
+        instance_types: vec!["ecs.c7.large".into()],
+        architecture: "amd64".into(),
+        capacity_type: "on-demand".into(),
+        image_id: "trial".into(),
+        image_family: "acs:alibaba_cloud_linux_3_2104_lts_x64".into(),
+        kubernetes_version: "1.36".into(),
+        max_pods: 64,
+        kubelet_json: "{}".into(),
+        labels: vec![],
+        taints: vec![],
+        max_bytes: 16 << 10,
+    };
+    BootstrapInput {
+        node,
+        parts: vec![join.clone()],
+        host_owned: vec![join],
+    }
 }
 
 fn question() -> SelectionInput {

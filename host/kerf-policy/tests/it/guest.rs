@@ -12,6 +12,8 @@ use wit_parser::Resolve;
 pub(crate) static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new().unwrap());
 
 pub(crate) const PREFER_FAMILY: &[u8] = include_bytes!("../fixtures/prefer-family.wasm");
+pub(crate) const FAMILY_DISCOUNT: &[u8] = include_bytes!("../fixtures/family-discount.wasm");
+pub(crate) const NODE_TUNING: &[u8] = include_bytes!("../fixtures/node-tuning.wasm");
 pub(crate) const CHEAPEST_ARM: &[u8] = include_bytes!("../fixtures/cheapest-arm.wasm");
 
 /// Bodies of the three functions in WebAssembly text. By default the guest has no opinion.

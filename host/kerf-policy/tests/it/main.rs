@@ -5,10 +5,12 @@
     reason = "helpers of tests: clippy's own exception covers test functions only, and `expect!` is passed as it is written"
 )]
 
+mod bootstrap;
 mod guest;
 mod guests;
 mod load;
 mod misbehave;
+mod pricing;
 mod seam;
 mod select;
 mod swap;

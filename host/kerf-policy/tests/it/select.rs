@@ -1,6 +1,6 @@
 //! The example policies do what their READMEs say, through the real host.
 
-use crate::guest::{CHEAPEST_ARM, ENGINE, PREFER_FAMILY, question};
+use crate::guest::{CHEAPEST_ARM, ENGINE, FAMILY_DISCOUNT, NODE_TUNING, PREFER_FAMILY, question};
 use expect_test::expect;
 use kerf_policy::{CallLimits, Hook, Policy, PolicyDigest, SelectionInput};
 
@@ -140,6 +140,8 @@ fn committed_components_are_those_that_their_digests_name() {
     for (name, bytes) in [
         ("prefer-family.wasm", PREFER_FAMILY),
         ("cheapest-arm.wasm", CHEAPEST_ARM),
+        ("family-discount.wasm", FAMILY_DISCOUNT),
+        ("node-tuning.wasm", NODE_TUNING),
     ] {
         let line = format!("{} {name}", PolicyDigest::of(bytes));
 

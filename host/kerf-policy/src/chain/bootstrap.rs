@@ -1,0 +1,33 @@
+//! A chain of BootstrapUserData policies: each gets the parts that the earlier ones left.
+
+use super::{Chain, ChainError, Now, PolicyRun, ask};
+use crate::bootstrap::{BootstrapInput, Part};
+use crate::hook::Hook;
+
+impl Chain {
+    /// Asks all BootstrapUserData policies and returns the parts, without secrets. The host's own are unchanged in them.
+    pub fn render(
+        &self,
+        input: &BootstrapInput,
+        now: Now,
+    ) -> Result<(Vec<Part>, Vec<PolicyRun>), ChainError> {
+        let mut input = input.clone();
+        let mut runs = Vec::new();
+        let node_pool = input.node.node_pool.clone();
+        for link in self.links_for(Hook::BootstrapUserData, &node_pool) {
+            let asked = ask(
+                link,
+                &self.memos.user_data,
+                (now, &runs),
+                &input,
+                |policy, config, limits| policy.render(config, limits, &input),
+            );
+            let mut rendered = None;
+            let changes = |answer: &Vec<Part>| *answer != input.parts;
+            let run = asked.into_run(link, changes, |answer| rendered = Some(answer.clone()))?;
+            input.parts = rendered.unwrap_or(input.parts);
+            runs.push(run);
+        }
+        Ok((input.parts, runs))
+    }
+}
