@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod disruption;
+mod hash;
+
+pub use hash::NODEPOOL_HASH_VERSION;
 
 pub use disruption::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 
@@ -106,11 +109,11 @@ pub struct NodeClaimTemplate {
     pub spec: NodeClaimTemplateSpec,
 }
 
-/// Labels and annotations for NodeClaims and their Nodes.
+/// Labels and annotations for NodeClaims and their Nodes. Empty and absent are kept apart, since the hash sees them so.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 pub struct TemplateMetadata {
     /// Labels that every Node of this pool gets.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::labels")]
     #[x_kube(
         validation = schema::reserved_labels(0),
@@ -118,24 +121,24 @@ pub struct TemplateMetadata {
         validation = schema::reserved_labels(2),
         validation = ("self.all(key, key != 'karpenter.sh/nodepool')", "karpenter.sh/nodepool is set by the controller")
     )]
-    pub labels: BTreeMap<String, String>,
+    pub labels: Option<BTreeMap<String, String>>,
     /// Annotations that every Node of this pool gets.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// The spec of a pool's NodeClaims.
+/// The spec of a pool's NodeClaims. Empty and absent are kept apart, since the hash sees them so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaimTemplateSpec {
     /// Taints that every Node has; pods must tolerate them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::taints")]
-    pub taints: Vec<Taint>,
+    pub taints: Option<Vec<Taint>>,
     /// Taints that every Node starts with and that something else takes away; pods need not tolerate them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::taints")]
-    pub startup_taints: Vec<Taint>,
+    pub startup_taints: Option<Vec<Taint>>,
     /// What the nodes may be: instance types, zones, capacity types, architectures and any other label.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     #[x_kube(validation = ("self.all(item, item.key != 'karpenter.sh/nodepool')", "karpenter.sh/nodepool is set by the controller"))]

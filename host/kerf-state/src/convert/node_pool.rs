@@ -1,6 +1,6 @@
 //! NodePools, with everything checked that the schema cannot.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use kerf_api::duration::NillableDuration;
@@ -57,7 +57,7 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
 fn template(template: &api::NodeClaimTemplate, problems: &mut Problems) -> NodeTemplate {
     let metadata = template.metadata.clone().unwrap_or_default();
     let spec = &template.spec;
-    for key in metadata.labels.keys() {
+    for key in metadata.labels.iter().flat_map(BTreeMap::keys) {
         refuse_reserved(
             key,
             &format!("spec.template.metadata.labels[{key}]"),
@@ -71,9 +71,13 @@ fn template(template: &api::NodeClaimTemplate, problems: &mut Problems) -> NodeT
         check_min_values(requirement, &field, problems);
     }
 
-    let taints = taints::taints(&spec.taints, "spec.template.spec.taints", problems);
+    let taints = taints::taints(
+        spec.taints.as_deref().unwrap_or_default(),
+        "spec.template.spec.taints",
+        problems,
+    );
     let startup_taints = taints::taints(
-        &spec.startup_taints,
+        spec.startup_taints.as_deref().unwrap_or_default(),
         "spec.template.spec.startupTaints",
         problems,
     );
@@ -86,8 +90,8 @@ fn template(template: &api::NodeClaimTemplate, problems: &mut Problems) -> NodeT
             .flatten()
     };
     NodeTemplate {
-        labels: metadata.labels,
-        annotations: metadata.annotations,
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
         taints,
         startup_taints,
         requirements: requirements::requirements(
