@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kerf_core::instance_type::CapacityType;
+pub use kerf_core::instance_type::CapacityType;
 
 use crate::provider::tags;
 
