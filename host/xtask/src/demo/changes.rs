@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::look::{Look, Stage};
+use super::look::{Event, Look, Stage};
 use super::paint::Colour;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +15,10 @@ pub(super) struct Change {
 pub(super) fn between(before: &Look, after: &Look) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut say = |text: String, colour| changes.push(Change { text, colour });
-    for event in after
-        .events
-        .iter()
-        .filter(|event| !before.events.contains(event))
-    {
+    for (text, is_warning) in said(before, after) {
         say(
-            event.text.clone(),
-            if event.is_warning {
+            text,
+            if is_warning {
                 Colour::Red
             } else {
                 Colour::Plain
@@ -61,6 +57,37 @@ pub(super) fn between(before: &Look, after: &Look) -> Vec<Change> {
         );
     }
     changes
+}
+
+/// New events. What is said of many objects at once is one line: twelve pods of a Deployment have one reason to wait.
+fn said(before: &Look, after: &Look) -> Vec<(String, bool)> {
+    let mut groups: Vec<(&Event, usize)> = Vec::new();
+    let kind = |event: &Event| event.about.split(' ').next().unwrap_or_default().to_owned();
+    for event in after
+        .events
+        .iter()
+        .filter(|event| !before.events.contains(event))
+    {
+        let same = |first: &Event| first.said == event.said && kind(first) == kind(event);
+        match groups.iter_mut().find(|(first, _)| same(first)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((event, 1)),
+        }
+    }
+    let others = |count: usize| {
+        if count > 1 {
+            format!(" and {} more", count - 1)
+        } else {
+            String::new()
+        }
+    };
+    let line = |(event, count): (&Event, usize)| {
+        (
+            format!("{}{}: {}", event.about, others(count), event.said),
+            event.is_warning,
+        )
+    };
+    groups.into_iter().map(line).collect()
 }
 
 fn claims(look: &Look) -> BTreeMap<&str, String> {
@@ -149,6 +176,26 @@ mod tests {
         assert_eq!(
             texts(&planned, &launched),
             ["NodeClaim a is launched as ecs.g7.large in h"]
+        );
+    }
+
+    #[test]
+    fn one_reason_for_many_pods_is_one_line() {
+        let event = |name: &str| Event {
+            time: String::new(),
+            uid: name.to_owned(),
+            is_warning: true,
+            about: format!("Pod {name}"),
+            said: "FailedScheduling: no room".to_owned(),
+        };
+        let after = Look {
+            events: vec![event("a"), event("b"), event("c")],
+            ..Look::default()
+        };
+
+        assert_eq!(
+            texts(&Look::default(), &after),
+            ["Pod a and 2 more: FailedScheduling: no room"]
         );
     }
 

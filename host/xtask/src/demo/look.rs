@@ -70,7 +70,10 @@ pub(super) struct Event {
     pub(super) time: String,
     pub(super) uid: String,
     pub(super) is_warning: bool,
-    pub(super) text: String,
+    /// `Pod web-1`
+    pub(super) about: String,
+    /// `Reason: message`
+    pub(super) said: String,
 }
 
 impl Look {
@@ -262,7 +265,8 @@ fn event(object: &Value) -> Event {
         time,
         uid: text(object, "/metadata/uid"),
         is_warning: text(object, "/type") == "Warning",
-        text: format!("{kind} {name}: {reason}: {message}"),
+        about: format!("{kind} {name}"),
+        said: format!("{reason}: {message}"),
     }
 }
 

@@ -36,12 +36,13 @@ pub(super) fn open_ends(look: &Look) -> Vec<String> {
         ));
     }
     for pod in look.pods.iter().filter(|pod| pod.node.is_none()) {
-        let about = format!("Pod {}: ", pod.name);
+        let about = format!("Pod {}", pod.name);
         let said = look
             .events
             .iter()
             .rev()
-            .find_map(|event| event.text.strip_prefix(&about));
+            .find(|event| event.about == about)
+            .map(|event| event.said.as_str());
         open.push(format!(
             "Pod {} is not bound: {}",
             pod.name,
@@ -133,7 +134,8 @@ mod tests {
             time: String::new(),
             uid: String::new(),
             is_warning: true,
-            text: "Pod web-1: FailedScheduling: no NodePool fits".to_owned(),
+            about: "Pod web-1".to_owned(),
+            said: "FailedScheduling: no NodePool fits".to_owned(),
         }];
 
         assert_eq!(
