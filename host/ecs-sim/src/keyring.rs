@@ -15,6 +15,9 @@ use crate::wire::{WireRequest, hex};
 /// The gateway takes no request whose clock is further off, and remembers nonces for as long.
 const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_mins(15);
 
+/// Old nonces are dropped now and then, not with every call: there are thousands of them.
+const TIDY_EVERY: SignedDuration = SignedDuration::from_mins(1);
+
 /// Session credentials (STS) carry a token and end; long-lived ones do neither.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessKey {
@@ -33,6 +36,7 @@ pub(crate) struct Session {
 pub(crate) struct Keyring {
     keys: BTreeMap<String, AccessKey>,
     nonces: BTreeMap<String, Timestamp>,
+    tidied_at: Option<Timestamp>,
 }
 
 /// A signature as it was found on the request, before anything is compared.
@@ -85,8 +89,14 @@ impl Keyring {
     }
 
     fn use_nonce(&mut self, nonce: String, now: Timestamp) -> Result<(), ApiError> {
-        self.nonces
-            .retain(|_, used_at| now.duration_since(*used_at) < CLOCK_SKEW_MAX);
+        if self
+            .tidied_at
+            .is_none_or(|at| now.duration_since(at) >= TIDY_EVERY)
+        {
+            self.tidied_at = Some(now);
+            self.nonces
+                .retain(|_, used_at| now.duration_since(*used_at) < CLOCK_SKEW_MAX);
+        }
         match self.nonces.insert(nonce, now) {
             None => Ok(()),
             Some(_) => Err(ApiError::new(

@@ -166,6 +166,10 @@ impl App {
     pub(crate) async fn release(&self, id: &str) {
         let timing = self.state().world.timing.clone();
         tokio::time::sleep(Duration::from_millis(timing.released_after_ms)).await;
+        // What is gone needs no user data; thousands of them would be a lot of memory.
+        if let Some(instance) = self.state().instances.get_mut(id) {
+            instance.spec.user_data = Vec::new();
+        }
         // There is nothing to remove if it never booted.
         let _ = self.machine_room.machine(id).remove();
         let node_name = self

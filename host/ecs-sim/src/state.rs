@@ -200,6 +200,14 @@ impl State {
         self.sequence
     }
 
+    pub(crate) fn vcpus_in_use(&self) -> u32 {
+        let used = self
+            .instances
+            .values()
+            .filter(|instance| instance.deleted_at.is_none());
+        used.map(|instance| instance.spec.instance_type.cpu).sum()
+    }
+
     /// What the account pays per hour for the instances that are not deleted.
     pub(crate) fn price_per_hour(&self) -> f64 {
         let paid = self

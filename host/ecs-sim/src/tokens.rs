@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::ApiError;
 use crate::params::Params;
+use crate::wire::hex;
 
 /// The gateway refuses longer tokens.
 const CLIENT_TOKEN_LENGTH_MAX: usize = 64;
@@ -32,7 +34,8 @@ pub(crate) struct Tokens {
 
 #[derive(Debug)]
 struct FirstUse {
-    params: Vec<(String, String)>,
+    /// A hash of the parameters, since user data is long and launches are many.
+    meaning: String,
     reply: Value,
 }
 
@@ -51,7 +54,7 @@ impl Tokens {
         }
         match self.first_uses.get(&(action.to_owned(), token.to_owned())) {
             None => Ok(None),
-            Some(first) if first.params == meaning(params) => Ok(Some(first.reply.clone())),
+            Some(first) if first.meaning == meaning(params) => Ok(Some(first.reply.clone())),
             Some(_) => {
                 let message = "The request uses the same client token as a previous, but non-identical request.";
                 Err(ApiError::new(400, "IdempotentParameterMismatch", message))
@@ -63,7 +66,7 @@ impl Tokens {
     pub(crate) fn remember(&mut self, action: &str, params: &Params, reply: &Value) {
         if let Some(token) = params.text("ClientToken") {
             let first = FirstUse {
-                params: meaning(params),
+                meaning: meaning(params),
                 reply: reply.clone(),
             };
             self.first_uses
@@ -72,10 +75,15 @@ impl Tokens {
     }
 }
 
-fn meaning(params: &Params) -> Vec<(String, String)> {
+fn meaning(params: &Params) -> String {
+    let mut hash = Sha256::new();
     let kept = params
         .iter()
         .filter(|(name, value)| !PER_ATTEMPT.contains(name) && !value.is_empty());
-    kept.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    for (name, value) in kept {
+        // Lengths keep `a=bc` and `ab=c` apart.
+        hash.update(format!("{}:{name}={}:", name.len(), value.len()));
+        hash.update(value);
+    }
+    hex(&hash.finalize())
 }

@@ -23,6 +23,10 @@ pub struct World {
     pub clusters: Vec<Cluster>,
     /// The last rule that fits an offering counts; without one the stock is unlimited.
     pub stock: Vec<StockRule>,
+    /// vCPUs that the account may have; what goes beyond is refused with QuotaExceed.ElasticQuota.
+    pub vcpu_quota: Option<u32>,
+    /// Give the attach script as a JSON string, which some gateways do, rather than as plain text.
+    pub attach_script_as_json: bool,
     /// Calls per minute that an action takes before it throttles.
     pub rate_limits: BTreeMap<String, u32>,
     /// Caps every page, to make several pages out of few objects.
@@ -247,6 +251,8 @@ impl Default for World {
                 node_pool_id: "np00000000000000000000000000sim1".to_owned(),
             }],
             stock: Vec::new(),
+            vcpu_quota: None,
+            attach_script_as_json: false,
             rate_limits: BTreeMap::new(),
             page_size_max: None,
             timing: Timing::default(),

@@ -101,12 +101,13 @@ pub(super) fn describe_cluster_attach_scripts(
             expires_at,
         },
     );
-    Ok(Value::String(attach_script(
-        &call.server_url,
-        &cluster,
-        architecture,
-        &token,
-    )))
+    let script = attach_script(&call.server_url, &cluster, architecture, &token);
+    let quoted = state.world.attach_script_as_json;
+    Ok(Value::String(if quoted {
+        Value::String(script).to_string()
+    } else {
+        script
+    }))
 }
 
 fn attach_script(server_url: &str, cluster: &Cluster, architecture: &str, token: &str) -> String {

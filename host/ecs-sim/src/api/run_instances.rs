@@ -86,6 +86,7 @@ fn grantable(state: &State, spec: &Spec, wanted: Wanted) -> Result<u32, ApiError
         let message = "The requested resource is sold out in the specified zone; try other types of resources or other regions and zones.";
         return Err(ApiError::new(403, "OperationDenied.NoStock", message));
     }
+    check_quota(state, spec, wanted)?;
     let vswitch = state
         .vswitch(&spec.vswitch_id)
         .ok_or_else(|| vswitch_not_found(&spec.vswitch_id))?;
@@ -94,4 +95,15 @@ fn grantable(state: &State, spec: &Spec, wanted: Wanted) -> Result<u32, ApiError
         return Err(ip_not_enough(&spec.vswitch_id));
     }
     Ok(wanted.amount.min(stock).min(free_ips))
+}
+
+/// The quota is asked for the whole amount: it is no stock of which the rest would do.
+fn check_quota(state: &State, spec: &Spec, wanted: Wanted) -> Result<(), ApiError> {
+    let asked = spec.instance_type.cpu.saturating_mul(wanted.amount);
+    let total = state.vcpus_in_use().saturating_add(asked);
+    if state.world.vcpu_quota.is_none_or(|quota| total <= quota) {
+        return Ok(());
+    }
+    let message = "The vCPU quota of the instance family is used up; ask for more in Quota Center.";
+    Err(ApiError::new(403, "QuotaExceed.ElasticQuota", message))
 }

@@ -250,3 +250,34 @@ async fn wrong_user_data_never_joins_and_the_log_says_why() {
         );
     }
 }
+
+#[tokio::test]
+async fn an_expired_token_lets_nobody_join() {
+    let sim = start(fast_world()).await;
+    let script = attach_script(&sim, "{\"expired\":1700000000}").await;
+
+    let instance = boot(&sim, &format!("#!/bin/bash\nset -o pipefail\n{script}\n")).await;
+
+    assert!(
+        log(&sim, &instance).contains("the token is not valid"),
+        "{}",
+        log(&sim, &instance)
+    );
+}
+
+#[tokio::test]
+async fn the_attach_script_can_come_as_a_json_string() {
+    let sim = start(World {
+        attach_script_as_json: true,
+        ..fast_world()
+    })
+    .await;
+
+    let text = attach_script(&sim, "{}").await;
+
+    let script: String = serde_json::from_str(&text).unwrap();
+    assert!(
+        script.starts_with("curl ") && script.ends_with("\r\n"),
+        "{script}"
+    );
+}

@@ -237,3 +237,29 @@ async fn an_image_family_means_its_newest_image() {
         "aliyun_3_x64_20G_alibase_20250629.vhd"
     );
 }
+
+#[tokio::test]
+async fn the_vcpu_quota_is_the_accounts() {
+    let sim = start(World {
+        vcpu_quota: Some(8),
+        ..fast_world()
+    })
+    .await;
+
+    assert_eq!(
+        call(&sim, "RunInstances", &launch(&[("Amount", "3")]))
+            .await
+            .code(),
+        "403 QuotaExceed.ElasticQuota"
+    );
+    assert_eq!(
+        call(&sim, "RunInstances", &launch(&[("Amount", "2")]))
+            .await
+            .code(),
+        "200 OK"
+    );
+    assert_eq!(
+        call(&sim, "RunInstances", &launch(&[])).await.code(),
+        "403 QuotaExceed.ElasticQuota"
+    );
+}
