@@ -28,16 +28,6 @@ pub enum MinValuesPolicy {
     BestEffort,
 }
 
-/// What to do when reserved capacity would suit but is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReservedCapacityPolicy {
-    /// Let the pod wait for the next round, when the reservation's state is known.
-    #[default]
-    Strict,
-    /// Buy other capacity.
-    Fallback,
-}
-
 /// Settings of the controller that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -45,8 +35,6 @@ pub struct Settings {
     pub preference_policy: PreferencePolicy,
     /// `minValues`.
     pub min_values_policy: MinValuesPolicy,
-    /// Reserved capacity.
-    pub reserved_capacity_policy: ReservedCapacityPolicy,
 }
 
 /// Everything that a decision may look at. It never changes; clones share their parts.

@@ -30,6 +30,8 @@ pub(super) struct Nodes {
     active: Bits,
     /// Nodes by topology key and domain.
     by_domain: Vec<FxHashMap<usize, Bits>>,
+    /// The domains of all nodes, by topology key.
+    all_domains: Vec<Bits>,
     /// Nodes without the topology key.
     without_key: Vec<Bits>,
     compatible: FxHashMap<(SetId, TolerationsId), Rc<Bits>>,
@@ -68,6 +70,7 @@ impl Nodes {
             shelf: Shelf::default(),
             active: Bits::default(),
             by_domain: vec![FxHashMap::default(); keys.len()],
+            all_domains: vec![Bits::default(); keys.len()],
             without_key: vec![Bits::default(); keys.len()],
             compatible: FxHashMap::default(),
         };
@@ -75,7 +78,10 @@ impl Nodes {
             let entry = NodeEntry::new(node, taints, &keys, domains);
             for (key, domain) in entry.domains.iter().enumerate() {
                 match domain {
-                    Some(domain) => nodes.by_domain[key].entry(*domain).or_default().insert(idx),
+                    Some(domain) => {
+                        nodes.by_domain[key].entry(*domain).or_default().insert(idx);
+                        nodes.all_domains[key].insert(*domain);
+                    }
                     None => nodes.without_key[key].insert(idx),
                 }
             }
@@ -154,15 +160,15 @@ impl Nodes {
         nodes
     }
 
-    /// The domains that these nodes are in.
+    /// The domains that these nodes are in; none: all nodes.
     pub(super) fn domains_of(&self, key: KeyId, nodes: Option<&Bits>) -> Bits {
-        let is_in = |idx: &usize| nodes.is_none_or(|nodes| nodes.contains(*idx));
-        let entries = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter(|(idx, _)| is_in(idx));
-        entries.filter_map(|(_, entry)| entry.domain(key)).collect()
+        match nodes {
+            None => self.all_domains[key.idx()].clone(),
+            Some(nodes) => nodes
+                .iter()
+                .filter_map(|idx| self.entries[idx].domain(key))
+                .collect(),
+        }
     }
 
     /// Whether host ports and volume limits of a node leave room for a pod of the class.

@@ -4,6 +4,7 @@ mod basics;
 mod kit;
 mod limits;
 mod nodes;
+mod packing;
 mod preferences;
 mod topology;
 mod user_reports;

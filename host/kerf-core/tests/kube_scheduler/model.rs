@@ -209,9 +209,7 @@ impl Cluster {
             .nodes
             .iter()
             .filter(|node| keyed.iter().any(|key| node.labels.contains_key(*key)));
-        let is_first = !anywhere
-            .flat_map(|node| &node.pods)
-            .any(|other| matches_all(other));
+        let is_first = !anywhere.flat_map(|node| &node.pods).any(&matches_all);
         let has_keys = keyed.iter().all(|key| node.labels.contains_key(*key));
         let may_be_first = is_first && matches_all(pod) && has_keys;
         (!may_be_first).then(|| format!("affinity; hosts {:?}", node.labels.get(HOSTNAME)))

@@ -1,0 +1,77 @@
+use super::kit::*;
+use crate::instance_type::{CapacityType, InstanceType, Offering};
+use crate::node_pool::NodePool;
+use crate::pod::PodSpec;
+use crate::preferences::{OfferingKey, Preferences};
+use crate::price::Price;
+use crate::resources::Resources;
+
+fn shape(name: &str, cores: i64, gib: i64, price: f64) -> InstanceType {
+    let offering = Offering::new("h", CapacityType::OnDemand, Price::from_per_hour(price));
+    InstanceType::new(
+        name,
+        [],
+        Resources::of(cores * 1000, gib * GI).with("pods", 100),
+        Resources::default(),
+        vec![offering],
+    )
+}
+
+/// Small types that suit one kind of pod each, and a large one that is cheaper per unit for both together.
+fn mixed_pool() -> NodePool {
+    pool_of([
+        shape("c.4", 4, 4, 1.0),
+        shape("r.1", 1, 16, 1.0),
+        shape("m.20", 20, 80, 4.0),
+    ])
+}
+
+fn mixed_world(pool: NodePool) -> World {
+    let cpu_heavy = PodSpec::requesting(3900, GI);
+    let mem_heavy = PodSpec::requesting(100, 14 * GI);
+    World::new(pool)
+        .pods(pods("cpu", 5, &cpu_heavy))
+        .pods(pods("mem", 5, &mem_heavy))
+}
+
+#[test]
+fn pods_that_complement_each_other_share_a_node_when_that_is_cheaper() {
+    let plan = mixed_world(mixed_pool()).plan();
+    assert_eq!(plan.new_claims.len(), 1, "{:?}", shown(&plan));
+    assert_eq!(plan.new_claims[0].pods.len(), 10);
+    assert_eq!(plan.price_per_hour().to_string(), "4.0000");
+}
+
+#[test]
+fn packing_anew_stays_within_the_limits() {
+    let mut limited = mixed_pool();
+    limited.limits.set("memory", 70 * GI);
+    let plan = mixed_world(limited).plan();
+    let most = |claim: &crate::plan::PlannedClaim| {
+        claim
+            .offerings
+            .iter()
+            .map(|it| it.capacity.memory_bytes())
+            .max()
+    };
+    assert!(plan.new_claims.iter().filter_map(most).sum::<i64>() <= 70 * GI);
+}
+
+#[test]
+fn packing_anew_does_not_trade_a_score_for_a_price() {
+    let mut preferences = Preferences::none();
+    let key = |name: &str| OfferingKey {
+        instance_type: name.into(),
+        zone: "h".into(),
+        capacity_type: CapacityType::OnDemand,
+    };
+    let scores = &mut preferences.pool_mut(&"general".into()).scores;
+    scores.insert(key("c.4"), 10);
+    scores.insert(key("r.1"), 10);
+    let plan = mixed_world(mixed_pool()).plan_with(&preferences);
+    assert!(
+        shown(&plan).iter().all(|claim| !claim.contains("m.20")),
+        "{:?}",
+        shown(&plan)
+    );
+}

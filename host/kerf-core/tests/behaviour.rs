@@ -1,0 +1,317 @@
+//! Which test proves which part of the specification of scheduling (Karpenter's behaviour, §2), one row per bullet.
+//!
+//! A row without a test fails, and so does one that names a test that does not exist. What is decided outside kerf-core
+//! (batching, cluster state, creation of objects) is proved in the crates that do it.
+
+const SOURCES: &[&str] = &[
+    include_str!("../src/disruption/emptiness/tests.rs"),
+    include_str!("../src/instance_type.rs"),
+    include_str!("../src/node.rs"),
+    include_str!("../src/requirement/tests.rs"),
+    include_str!("../src/schedule/tests/basics.rs"),
+    include_str!("../src/schedule/tests/limits.rs"),
+    include_str!("../src/schedule/tests/nodes.rs"),
+    include_str!("../src/schedule/tests/packing.rs"),
+    include_str!("../src/schedule/tests/preferences.rs"),
+    include_str!("../src/schedule/tests/topology.rs"),
+    include_str!("../src/schedule/tests/user_reports.rs"),
+    include_str!("../src/taint.rs"),
+    include_str!("../src/labels.rs"),
+    include_str!("kube_scheduler.rs"),
+    include_str!("properties.rs"),
+    include_str!("requirement_vectors.rs"),
+];
+
+/// Section and bullet, and the tests that prove it.
+const TABLE: &[(&str, &[&str])] = &[
+    (
+        "2.1 algebra of one requirement",
+        &[
+            "the_algebra_answers_as_upstream_does",
+            "intersections_are_exact",
+        ],
+    ),
+    (
+        "2.1 aliases are normalised",
+        &[
+            "aliases_become_canonical",
+            "f02_a_bound_volume_names_its_zone_by_the_label_of_its_driver",
+        ],
+    ),
+    ("2.1 any value", &["any_value_is_the_least_that_is_allowed"]),
+    (
+        "2.1 intersects and compatible",
+        &[
+            "the_algebra_answers_as_upstream_does",
+            "a_label_that_an_existing_node_lacks_has_no_value",
+        ],
+    ),
+    (
+        "2.1 unknown labels have a hint",
+        &[
+            "an_unknown_label_is_a_reason_with_a_hint",
+            "misspelt_keys_get_a_hint",
+        ],
+    ),
+    (
+        "2.1 required terms are alternatives",
+        &["required_node_terms_are_alternatives"],
+    ),
+    (
+        "2.2 tolerations, numeric operators too",
+        &[
+            "equal_compares_the_value_and_exists_does_not",
+            "numeric_operators_compare_the_taint_with_the_toleration",
+        ],
+    ),
+    (
+        "2.2 ephemeral and startup taints",
+        &[
+            "start_up_taints_count_once_the_node_is_initialised",
+            "start_up_taints_do_not_keep_pods_from_a_node_that_starts",
+        ],
+    ),
+    (
+        "2.2 all taints matter",
+        &["taints_must_be_tolerated", "soft_taints_give_way_last"],
+    ),
+    (
+        "2.4 pods of nodes that go are planned",
+        &["nodes_that_are_being_removed_take_no_pods_and_their_pods_move"],
+    ),
+    (
+        "2.4 pools by weight",
+        &["heavier_pools_come_first_and_lighter_ones_take_what_they_cannot"],
+    ),
+    (
+        "2.4 pods that cannot be planned",
+        &[
+            "gated_pods_wait_and_say_why",
+            "a_missing_volume_is_a_reason",
+        ],
+    ),
+    ("2.4 no pool", &["without_a_pool_that_can_grow_pods_say_so"]),
+    (
+        "2.5 order of the queue",
+        &["the_order_of_the_input_does_not_matter"],
+    ),
+    (
+        "2.5 failed pods are tried again",
+        &["affinity_to_a_pod_that_comes_later_in_the_batch_is_met"],
+    ),
+    (
+        "2.6 relaxation",
+        &[
+            "preferences_are_met_one_by_one_as_far_as_possible",
+            "a_soft_spread_gives_way",
+            "soft_taints_give_way_last",
+        ],
+    ),
+    (
+        "2.6 ignored preferences",
+        &["ignored_preferences_change_nothing"],
+    ),
+    (
+        "2.7 existing nodes, open claims, new claims",
+        &["existing_nodes_come_first", "small_pods_share_a_node"],
+    ),
+    (
+        "2.7 initialised nodes first",
+        &["initialised_nodes_come_before_claims_on_their_way"],
+    ),
+    (
+        "2.8 daemons that are still to come",
+        &["room_is_kept_for_daemons_that_are_not_there_yet"],
+    ),
+    ("2.8 resources of nodes", &["nothing_is_over_allocatable"]),
+    (
+        "2.9 instance types by requirement, room and offering",
+        &[
+            "a_pod_gets_the_cheapest_type_that_holds_it",
+            "bounds_select_instance_types",
+            "spot_is_first_where_it_is_cheaper_and_allowed",
+        ],
+    ),
+    (
+        "2.9 explanations",
+        &[
+            "what_is_too_large_is_told_how_near_the_closest_type_came",
+            "what_cannot_be_bought_is_told_where_and_why",
+        ],
+    ),
+    (
+        "2.9 pools without any type",
+        &["what_cannot_be_bought_is_told_where_and_why"],
+    ),
+    (
+        "2.10 minValues",
+        &[
+            "min_values_keep_that_many_types_possible",
+            "min_values_that_cannot_be_met_fail_or_are_lowered_by_policy",
+        ],
+    ),
+    (
+        "2.11 daemons per instance type",
+        &[
+            "daemons_take_their_share_of_the_types_that_they_run_on",
+            "f56_daemons_that_select_types_count_only_there",
+        ],
+    ),
+    (
+        "2.11 claims ask for their daemons",
+        &["a_daemon_on_every_node_is_counted_in_the_claims_requests"],
+    ),
+    (
+        "2.12 limits",
+        &[
+            "limits_hold_inside_a_round",
+            "limits_hold_whichever_offerings_the_claims_become",
+            "fallbacks_of_a_claim_stay_within_the_limit_too",
+        ],
+    ),
+    (
+        "2.12 nodes as a limit",
+        &["the_number_of_nodes_is_a_limit_inside_a_round"],
+    ),
+    (
+        "2.13 identity of a group",
+        &["two_constraints_that_differ_only_in_min_domains_are_both_kept"],
+    ),
+    (
+        "2.13 domains",
+        &[
+            "f52_zones_of_a_broken_pool_do_not_count_for_a_spread",
+            "custom_topology_keys_come_from_pools_and_nodes",
+            "zones_without_stock_do_not_hold_a_spread_back",
+        ],
+    ),
+    (
+        "2.13 node inclusion policies",
+        &[
+            "zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says_so",
+            "zones_of_tainted_nodes_count_unless_the_policy_says_so",
+        ],
+    ),
+    (
+        "2.13 counting",
+        &[
+            "a_spread_counts_pods_that_run_already",
+            "pods_without_constraints_are_counted_where_they_are_put",
+            "a_selector_that_is_not_given_counts_nothing",
+        ],
+    ),
+    (
+        "2.13 least count and minDomains",
+        &[
+            "min_domains_lower_the_least_count_to_zero",
+            "f53_pinned_volumes_and_min_domains_place_all_pods_when_zones_suffice",
+        ],
+    ),
+    (
+        "2.13 choice of the domain",
+        &[
+            "a_zone_spread_is_even",
+            "a_spread_over_hosts_gives_each_its_own",
+            "a_spread_that_does_not_select_its_own_pods_does_not_count_them",
+        ],
+    ),
+    (
+        "2.13 matchLabelKeys",
+        &["match_label_keys_count_only_pods_of_the_same_revision"],
+    ),
+    (
+        "2.14 affinity",
+        &[
+            "affinity_follows_the_pods_that_it_wants",
+            "affinity_to_oneself_starts_somewhere_and_stays_together",
+            "affinity_to_nobody_is_a_reason",
+        ],
+    ),
+    (
+        "2.14 namespaces",
+        &["namespaces_of_a_term_are_the_pods_own_a_list_or_selected"],
+    ),
+    (
+        "2.14 anti-affinity",
+        &[
+            "anti_affinity_over_zones_fills_each_zone_in_one_round",
+            "hard_topology_constraints_hold",
+        ],
+    ),
+    (
+        "2.14 inverse anti-affinity",
+        &[
+            "anti_affinity_holds_the_other_way_round_too",
+            "anti_affinity_of_an_earlier_pod_of_the_batch_keeps_a_later_one_away",
+        ],
+    ),
+    (
+        "2.15 volume topology",
+        &["volumes_pull_their_pod_to_their_zone"],
+    ),
+    (
+        "2.15 volume limits",
+        &[
+            "a_node_attaches_as_many_volumes_as_its_driver_can_and_shared_ones_once",
+            "new_nodes_attach_as_many_volumes_as_their_type_can",
+        ],
+    ),
+    ("2.16 host ports", &["host_ports_keep_pods_apart"]),
+    ("2.17 huge pages", &["huge_pages_are_taken_out_of_memory"]),
+    (
+        "2.18 reserved capacity",
+        &["reserved_capacity_comes_first_and_no_more_than_there_is"],
+    ),
+    (
+        "2.19 what a claim carries",
+        &[
+            "custom_labels_of_the_pool_can_be_selected_and_end_up_on_the_claim",
+            "f49_labels_of_registration_are_met_and_never_written_into_a_claim",
+        ],
+    ),
+    (
+        "design: ties",
+        &[
+            "thirty_one_pod_nodes_over_three_zones_come_out_ten_each",
+            "at_equal_price_and_nodes_the_zone_with_most_free_ips_comes_first",
+        ],
+    ),
+    (
+        "design: the policy seam",
+        &[
+            "barred_offerings_are_not_used",
+            "what_policies_leave_unplaced_names_the_policy",
+            "higher_scores_come_before_lower_prices",
+            "prices_of_policies_order_and_real_prices_are_reported",
+        ],
+    ),
+    (
+        "design: packing",
+        &["pods_that_complement_each_other_share_a_node_when_that_is_cheaper"],
+    ),
+    (
+        "design: truth",
+        &[
+            "kube_scheduler_agrees_with_every_plan",
+            "every_pod_is_in_exactly_one_place",
+        ],
+    ),
+    (
+        "design: work budget",
+        &["a_spent_budget_leaves_pods_for_the_next_round"],
+    ),
+];
+
+#[test]
+fn every_bullet_has_tests_that_exist() {
+    for (bullet, tests) in TABLE {
+        assert!(!tests.is_empty(), "{bullet} has no test");
+        for test in *tests {
+            let definition = format!("fn {test}(");
+            assert!(
+                SOURCES.iter().any(|source| source.contains(&definition)),
+                "{bullet}: no test {test}"
+            );
+        }
+    }
+}
