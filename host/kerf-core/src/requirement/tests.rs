@@ -1,3 +1,5 @@
+//! The algebra on examples that a person can check; upstream's answers are in tests/requirement_vectors.rs.
+
 use super::*;
 
 fn requirement(operator: Operator, values: &[&str]) -> Requirement {

@@ -1,3 +1,5 @@
+//! One test for each thing that lets an empty node go or keeps it.
+
 use jiff::SignedDuration;
 
 use super::*;

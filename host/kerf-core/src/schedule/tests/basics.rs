@@ -1,3 +1,5 @@
+//! Instance types, labels, taints, daemons, and the reasons of pods without a place.
+
 use std::collections::BTreeMap;
 
 use super::kit::*;

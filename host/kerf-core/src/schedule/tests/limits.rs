@@ -1,3 +1,5 @@
+//! Limits of pools inside a round, and minValues.
+
 use super::kit::*;
 use crate::requirement::Requirement;
 use crate::snapshot::MinValuesPolicy;

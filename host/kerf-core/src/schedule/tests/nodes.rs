@@ -1,3 +1,5 @@
+//! Existing nodes, claims on their way, nodes that go, and volumes.
+
 use super::kit::*;
 use crate::node::Node;
 use crate::pod::{DaemonPod, OwnerKind, Pod};

@@ -1,3 +1,5 @@
+//! Plain pods that are packed anew: cheaper, within limits, and never against a score.
+
 use super::kit::*;
 use crate::instance_type::{CapacityType, InstanceType, Offering};
 use crate::node_pool::NodePool;

@@ -1,3 +1,5 @@
+//! What policies say: bars, scores and prices; and reserved capacity, which comes before both.
+
 use super::kit::*;
 use crate::instance_type::{CapacityType, Reservation};
 use crate::preferences::{Bar, OfferingKey, Preferences};

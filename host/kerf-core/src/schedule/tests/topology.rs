@@ -1,3 +1,5 @@
+//! Topology spread, pod affinity and anti-affinity, and how preferences give way.
+
 use std::collections::BTreeMap;
 
 use super::kit::*;
