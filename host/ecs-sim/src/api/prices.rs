@@ -117,7 +117,7 @@ pub(super) fn describe_spot_advice(state: &State, params: &Params) -> Result<Val
             // The discount is what is left to pay, in whole percent.
             let discount = (spot_price / list_price * 100.0).round();
             Some(json!({
-                "InstanceType": instance_type.id, "AverageSpotDiscount": serde_json::Number::from_f64(discount).and_then(|n| n.as_f64()),
+                "InstanceType": instance_type.id, "AverageSpotDiscount": whole(discount),
                 "InterruptRateDesc": "0-3%", "InterruptionRate": 1.5,
             }))
         });
@@ -126,4 +126,9 @@ pub(super) fn describe_spot_advice(state: &State, params: &Params) -> Result<Val
     Ok(
         json!({"RegionId": state.world.region, "AvailableSpotZones": {"AvailableSpotZone": zones.collect::<Vec<_>>()}}),
     )
+}
+
+/// A number that the API gives without a fraction.
+fn whole(number: f64) -> serde_json::Value {
+    serde_json::from_str(&format!("{number:.0}")).unwrap_or_default()
 }
