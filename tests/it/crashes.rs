@@ -20,7 +20,7 @@ fn check_one_instance_per_claim(stage: &Stage) {
     let claims: Vec<NodeClaim> = stage.list();
     let mut claimed: Vec<String> = claims.iter().filter_map(|claim| claim.provider_id().map(str::to_owned)).collect();
     let mut existing: Vec<String> =
-        stage.sim.instances().iter().map(|instance| format!("cn-hangzhou.{}", instance.id)).collect();
+        stage.instances().iter().map(|instance| format!("cn-hangzhou.{}", instance.id)).collect();
     claimed.sort();
     existing.sort();
     assert_eq!(claimed, existing);

@@ -76,7 +76,7 @@ fn fifty_mixed_pods_are_bound_and_scaling_to_zero_leaves_nothing() {
     let claims: Vec<NodeClaim> = stage.list();
     let nodes: Vec<Node> = stage.list();
     assert_eq!(nodes.len(), claims.len());
-    assert_eq!(stage.sim.instances().len(), claims.len());
+    assert_eq!(stage.instances().len(), claims.len());
 
     for (name, _, cpu, memory) in sizes {
         stage.apply(&deployment(name, 0, cpu, memory, ""));

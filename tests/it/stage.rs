@@ -237,8 +237,13 @@ impl Stage {
         self.until("no nodes, no NodeClaims, no instances", || async {
             let nodes: Vec<Node> = self.list_async().await;
             let claims: Vec<NodeClaim> = self.list_async().await;
-            (nodes.is_empty() && claims.is_empty() && self.sim.instances().is_empty()).then_some(())
+            (nodes.is_empty() && claims.is_empty() && self.instances().is_empty()).then_some(())
         });
+    }
+
+    /// The instances that the account pays for.
+    pub fn instances(&self) -> Vec<ecs_sim::InstanceView> {
+        self.sim.instances().into_iter().filter(|instance| instance.status != "Gone").collect()
     }
 
     fn report(&self) -> String {
@@ -259,7 +264,7 @@ impl Stage {
         for pod in self.list::<Pod>().iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none())).take(3) {
             lines.push(format!("Pod {}: {:?}", pod.name_any(), pod.status.as_ref().map(|status| &status.conditions)));
         }
-        lines.push(format!("instances: {:?}", self.sim.instances()));
+        lines.push(format!("instances: {:?}", self.instances()));
         lines.push(format!("calls: {:?}", self.sim.calls()));
         let log = self.log();
         let tail: Vec<&str> = log.lines().rev().take(80).collect();

@@ -117,8 +117,9 @@ async fn delete_lost(instances: &[Instance], claims: &[NodeClaim], seen: &mut Su
 #[cfg(test)]
 mod tests {
     use kerf_api::nodeclaim::NodeClaimStatus;
-    use kerf_cloud::provider::instance::{CapacityType, InstanceStatus};
+    use kerf_cloud::provider::instance::InstanceStatus;
     use kerf_cloud::provider::tags;
+    use kerf_core::instance_type::CapacityType;
 
     use super::*;
 

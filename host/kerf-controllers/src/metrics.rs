@@ -53,7 +53,7 @@ const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0];
 
 /// Makes the histograms of a family.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Durations;
 
 impl MetricConstructor<Histogram> for Durations {

@@ -133,7 +133,8 @@ pub struct Timing {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    kerf_api::duration::parse_duration(text).map_err(|error| error.to_string())
+    let parsed = kerf_api::duration::parse_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from(parsed).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

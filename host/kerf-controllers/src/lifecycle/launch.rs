@@ -137,7 +137,7 @@ fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
             labels: claim.labels().clone(),
             taints: claim.spec.taints.iter().filter_map(taint_of).collect(),
             startup_taints: claim.spec.startup_taints.iter().filter_map(taint_of).collect(),
-            parts: Vec::new(),
+            ..NodeSettings::default()
         },
     }
 }
