@@ -111,10 +111,12 @@ impl Look {
     }
 
     pub(super) fn price_per_hour(&self) -> f64 {
-        self.instances
+        let prices = self
+            .instances
             .iter()
-            .map(|instance| instance.price_per_hour)
-            .sum()
+            .map(|instance| instance.price_per_hour);
+        // Not `sum`, which makes -0 of nothing.
+        prices.fold(0.0, |sum, price| sum + price)
     }
 
     pub(super) fn pods_bound(&self) -> usize {
