@@ -80,8 +80,14 @@ fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
 
 fn not_wasm(bytes: &[u8]) -> LoadError {
     let (looks_like, next_step) = match bytes {
-        [0x1f, 0x8b, ..] => ("gzip", "end the key in .gz so that it is unpacked"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("zstd", "end the key in .zst so that it is unpacked"),
+        [0x1f, 0x8b, ..] => (
+            "gzip",
+            "this version takes components as they are: run `gunzip` first",
+        ),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => (
+            "zstd",
+            "this version takes components as they are: run `unzstd` first",
+        ),
         [b'A', b'G', b'F', b'z', ..] => ("base64 text", "put it under binaryData, not under data"),
         [b'(', ..] => (
             "WebAssembly text",

@@ -36,7 +36,9 @@ fn something_that_is_not_webassembly() {
     );
     check(
         &[0x1f, 0x8b, 8, 0],
-        expect!["this is not WebAssembly but gzip; end the key in .gz so that it is unpacked"],
+        expect![
+            "this is not WebAssembly but gzip; this version takes components as they are: run `gunzip` first"
+        ],
     );
     check(
         b"AGFzbQ0AAQA=",
