@@ -180,3 +180,31 @@ impl Faults {
             .count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faults_of_the_readme_are_read() {
+        let readme = include_str!("../README.md");
+        let entries = readme
+            .split("```json\n")
+            .nth(1)
+            .unwrap()
+            .split("```")
+            .next()
+            .unwrap();
+
+        let script: Vec<Fault> = entries
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+
+        assert_eq!(script.len(), 3);
+        assert_eq!(
+            (script[0].effect.clone(), script[1].times),
+            (Effect::Cut, 3)
+        );
+    }
+}

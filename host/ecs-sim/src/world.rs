@@ -325,6 +325,22 @@ mod tests {
     }
 
     #[test]
+    fn the_world_of_the_readme_is_read() {
+        let readme = include_str!("../README.md");
+        let yaml = readme
+            .split("```yaml\n")
+            .nth(1)
+            .unwrap()
+            .split("```")
+            .next()
+            .unwrap();
+
+        let world = World::parse(yaml).unwrap();
+
+        assert_eq!((world.stock.len(), world.vcpu_quota), (2, Some(500)));
+    }
+
+    #[test]
     fn a_misspelt_field_is_refused() {
         assert!(World::parse("zonez: []\n").is_err());
     }
