@@ -29,5 +29,5 @@ pub mod volume;
 
 pub use plan::{Plan, WorkBudget};
 pub use preferences::Preferences;
-pub use schedule::schedule;
+pub use schedule::{schedule, schedule_from};
 pub use snapshot::Snapshot;

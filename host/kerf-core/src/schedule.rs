@@ -38,13 +38,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::plan::{Plan, PoolProblem, WorkBudget};
+use crate::ids::PodUid;
+use crate::plan::{PlacementTarget, Plan, PoolProblem, WorkBudget};
 use crate::pod::Pod;
 use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
 use round::Round;
+
+/// Where pods were planned in an earlier round that they still wait for.
+pub type Homes = BTreeMap<PodUid, PlacementTarget>;
 
 /// Plans the pending pods of a snapshot and the pods of nodes that are being removed.
 ///
@@ -56,11 +60,26 @@ pub fn schedule(
     budget: WorkBudget,
     now: Timestamp,
 ) -> Plan {
+    schedule_from(snapshot, preferences, &Homes::new(), budget, now)
+}
+
+/// As [`schedule`], with pods sent to their homes first.
+///
+/// A caller that plans again while nodes are on their way should remember where the pods of the last plan went (its
+/// placements, and the claims that it created) and give that here. Homes that are gone, or that a pod no longer fits, do
+/// no harm: such pods are planned like the others.
+pub fn schedule_from(
+    snapshot: &Snapshot,
+    preferences: &Preferences,
+    homes: &Homes,
+    budget: WorkBudget,
+    now: Timestamp,
+) -> Plan {
     let _ = now;
     let intake = intake::collect(snapshot);
     let mut round = Round::new(snapshot, preferences, intake.pods);
     let mut classes = std::mem::take(&mut round.classes.classes);
-    let outcome = queue::place_all(&mut round, &mut classes, budget);
+    let outcome = queue::place_all(&mut round, &mut classes, homes, budget);
     round.improve(&classes);
     let mut rejected = intake.rejected;
     for left in outcome.unplaced {

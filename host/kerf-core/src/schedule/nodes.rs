@@ -185,6 +185,18 @@ impl Nodes {
         self.shelf.set(idx, room);
     }
 
+    /// All nodes by target; a claim's name finds its node too, once there is one.
+    pub(super) fn by_target(&self) -> BTreeMap<PlacementTarget, usize> {
+        let targets = self.entries.iter().enumerate().flat_map(|(idx, entry)| {
+            let name = entry.node.name.clone().map(PlacementTarget::Node);
+            let claim = entry.node.node_claim.clone().map(PlacementTarget::InFlight);
+            name.into_iter()
+                .chain(claim)
+                .map(move |target| (target, idx))
+        });
+        targets.collect()
+    }
+
     pub(super) fn target(&self, idx: usize) -> PlacementTarget {
         let node = &self.entries[idx].node;
         match (&node.name, &node.node_claim) {

@@ -44,7 +44,7 @@ impl Round<'_> {
     /// The best spot for a pod, if there is one.
     pub(super) fn find_spot(&mut self, guest: Guest<'_>) -> Option<Spot> {
         let set = guest.variant.set?;
-        if let Some(node) = self.find_node(guest, set) {
+        if let Some(node) = self.find_node(guest, set, None) {
             return Some(Spot::Node(node));
         }
         let mut open = Vec::new();
@@ -66,7 +66,16 @@ impl Round<'_> {
         }
     }
 
-    fn find_node(&mut self, guest: Guest<'_>, set: SetId) -> Option<usize> {
+    /// Whether the pod can go to that node, its home from an earlier round.
+    pub(super) fn fits_home(&mut self, guest: Guest<'_>, home: usize) -> bool {
+        guest
+            .variant
+            .set
+            .is_some_and(|set| self.find_node(guest, set, Some(home)).is_some())
+    }
+
+    /// The first node that can take the pod; with a home, that one or none.
+    fn find_node(&mut self, guest: Guest<'_>, set: SetId, home: Option<usize>) -> Option<usize> {
         if self.nodes.entries.is_empty() {
             return None;
         }
@@ -77,6 +86,9 @@ impl Round<'_> {
             return None;
         }
         let mut members = Bits::clone(&suits);
+        if let Some(home) = home {
+            members.intersect(&std::iter::once(home).collect());
+        }
         self.keep_allowed_nodes(&mut members, guest);
         for alternative in &guest.class.alternatives {
             let reachable = self.nodes.compatible(

@@ -10,6 +10,7 @@ use super::round::Round;
 use crate::ids::PodUid;
 use crate::plan::{Placement, WorkBudget};
 use crate::pod::Pod;
+use crate::schedule::Homes;
 
 /// What became of the pods of a round, apart from the claims.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ struct Queue {
 pub(super) fn place_all(
     round: &mut Round<'_>,
     classes: &mut [Class],
+    homes: &Homes,
     budget: WorkBudget,
 ) -> Outcome {
     let pods = (0..round.pods.len()).map(|pod| (pod, None)).collect();
@@ -64,6 +66,7 @@ pub(super) fn place_all(
         placed: 0,
         budget: budget.0,
     };
+    queue.send_home(round, classes, homes);
     queue.run(round, classes, Pass::First);
     let is_partial = queue.pods.iter().any(|(_, tried_at)| tried_at.is_none());
     let has_last_resort =
@@ -111,6 +114,39 @@ pub(super) fn place_all(
 }
 
 impl Queue {
+    /// Puts pods where an earlier round planned them, as long as that is still possible. Without this the pods of claims
+    /// that are on their way would be packed anew, and some would no longer fit.
+    fn send_home(&mut self, round: &mut Round<'_>, classes: &[Class], homes: &Homes) {
+        if homes.is_empty() {
+            return;
+        }
+        let nodes = round.nodes.by_target();
+        let home_of = |pod: usize| Some((pod, *nodes.get(homes.get(&round.pods[pod].uid)?)?));
+        let mut waiting: Vec<(usize, usize)> = (0..round.pods.len()).filter_map(home_of).collect();
+        let mut settled = BTreeSet::new();
+        // A pod can depend on one that comes later, so this goes on while it helps.
+        loop {
+            let before = settled.len();
+            waiting.retain(|(pod, home)| {
+                let class = &classes[round.class_of[*pod]];
+                let mut variants = class
+                    .variants
+                    .iter()
+                    .filter(|variant| !variant.is_last_resort);
+                let fits = variants.any(|variant| round.fits_home(Guest { class, variant }, *home));
+                if fits {
+                    self.place(round, *pod, class, &Spot::Node(*home));
+                    settled.insert(*pod);
+                }
+                !fits
+            });
+            if settled.len() == before || waiting.is_empty() {
+                break;
+            }
+        }
+        self.pods.retain(|(pod, _)| !settled.contains(pod));
+    }
+
     fn run(&mut self, round: &mut Round<'_>, classes: &mut [Class], pass: Pass) {
         while let Some((pod, tried_at)) = self.pods.pop_front() {
             // The rest was tried after this pod was, and nothing has changed since.

@@ -2,11 +2,14 @@
 
 use super::kit::*;
 use crate::instance_type::{CapacityType, InstanceType, Offering};
+use crate::node::Node;
 use crate::node_pool::NodePool;
+use crate::plan::{PlacementTarget, Plan, WorkBudget};
 use crate::pod::PodSpec;
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
 use crate::resources::Resources;
+use crate::schedule::{Homes, schedule_from};
 
 fn shape(name: &str, cores: i64, gib: i64, price: f64) -> InstanceType {
     let offering = Offering::new("h", CapacityType::OnDemand, Price::from_per_hour(price));
@@ -76,4 +79,78 @@ fn packing_anew_does_not_trade_a_score_for_a_price() {
         "{:?}",
         shown(&plan)
     );
+}
+
+/// The plan's claims as nodes on their way, and where its pods belong.
+fn on_the_way(plan: &Plan) -> (Vec<Node>, Homes) {
+    let mut homes = Homes::new();
+    let mut nodes = Vec::new();
+    for (n, claim) in plan.new_claims.iter().enumerate() {
+        let first = &claim.offerings[0];
+        let name = format!("claim-{n}");
+        homes.extend(claim.pods.iter().map(|pod| {
+            (
+                pod.uid.clone(),
+                PlacementTarget::InFlight(name.as_str().into()),
+            )
+        }));
+        let (allocatable, capacity) = (first.allocatable.clone(), first.capacity.clone());
+        nodes.push(Node {
+            name: None,
+            is_initialized: false,
+            allocatable,
+            capacity,
+            ..node(&name, 1, &first.zone)
+        });
+    }
+    (nodes, homes)
+}
+
+#[test]
+fn pods_of_claims_on_their_way_keep_their_places() {
+    let tight = pool_of([shape("a", 10, 10, 1.0), shape("b", 10, 10, 1.0)]);
+    let three = PodSpec::requesting(5000, 2 * GI);
+    let other = PodSpec::requesting(3000, 7 * GI);
+    let third = PodSpec::requesting(2000, GI);
+    let world = World::new(tight)
+        .pods(pods("x", 6, &three))
+        .pods(pods("y", 6, &other))
+        .pods(pods("z", 6, &third));
+    let first = world.plan();
+    let (nodes, homes) = on_the_way(&first);
+    let again = nodes.into_iter().fold(world, World::node);
+
+    let second = schedule_from(
+        &again.0,
+        &Preferences::none(),
+        &homes,
+        WorkBudget::ROUND,
+        jiff::Timestamp::UNIX_EPOCH,
+    );
+
+    assert!(second.new_claims.is_empty(), "{:?}", shown(&second));
+    assert_eq!(second.placements.len(), 18);
+    assert!(
+        second
+            .placements
+            .iter()
+            .all(|placement| homes[&placement.pod.uid] == placement.node)
+    );
+}
+
+#[test]
+fn homes_that_are_gone_do_no_harm() {
+    let world = World::new(mixed_pool()).pods(pods("a", 2, &spec(100)));
+    let homes = [("a-000".into(), PlacementTarget::InFlight("gone".into()))]
+        .into_iter()
+        .collect();
+    let budget = WorkBudget::ROUND;
+    let plan = schedule_from(
+        &world.0,
+        &Preferences::none(),
+        &homes,
+        budget,
+        jiff::Timestamp::UNIX_EPOCH,
+    );
+    assert_eq!(plan.new_claims.len(), 1);
 }
