@@ -18,9 +18,15 @@ const PODS: usize = 12;
 
 fn check_one_instance_per_claim(stage: &Stage) {
     let claims: Vec<NodeClaim> = stage.list();
-    let mut claimed: Vec<String> = claims.iter().filter_map(|claim| claim.provider_id().map(str::to_owned)).collect();
-    let mut existing: Vec<String> =
-        stage.instances().iter().map(|instance| format!("cn-hangzhou.{}", instance.id)).collect();
+    let mut claimed: Vec<String> = claims
+        .iter()
+        .filter_map(|claim| claim.provider_id().map(str::to_owned))
+        .collect();
+    let mut existing: Vec<String> = stage
+        .instances()
+        .iter()
+        .map(|instance| format!("cn-hangzhou.{}", instance.id))
+        .collect();
     claimed.sort();
     existing.sort();
     assert_eq!(claimed, existing);
@@ -32,16 +38,29 @@ fn survives_a_kill_at(failpoint: &str) {
     let mut stage = Stage::set();
     stage.apply(MANIFESTS);
     stage.start_kerf(&["--failpoint", failpoint]);
-    stage.until("the failpoint", || async { stage.log().contains("failpoint reached").then_some(()) });
+    stage.until("the failpoint", || async {
+        stage.log().contains("failpoint reached").then_some(())
+    });
     stage.kill_kerf();
-    let unrecorded = stage.list::<NodeClaim>().iter().filter(|claim| claim.provider_id().is_none()).count();
-    assert!(unrecorded > 0, "the kill came before the status was written");
+    let unrecorded = stage
+        .list::<NodeClaim>()
+        .iter()
+        .filter(|claim| claim.provider_id().is_none())
+        .count();
+    assert!(
+        unrecorded > 0,
+        "the kill came before the status was written"
+    );
 
     stage.start_kerf(&[]);
 
     stage.until_bound(PODS);
     check_one_instance_per_claim(&stage);
-    let names: Vec<String> = stage.list::<NodeClaim>().iter().map(ResourceExt::name_any).collect();
+    let names: Vec<String> = stage
+        .list::<NodeClaim>()
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
     assert!(!names.is_empty());
 }
 

@@ -2,5 +2,6 @@
 
 mod crashes;
 mod crds;
+mod policies;
 mod scenarios;
 mod stage;

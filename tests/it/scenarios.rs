@@ -33,7 +33,7 @@ spec:
     )
 }
 
-fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str, extra: &str) -> String {
+pub fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str, extra: &str) -> String {
     format!(
         r#"
 apiVersion: apps/v1
@@ -66,7 +66,12 @@ fn ready_stage(consolidate_after: &str, requirements: &str) -> Stage {
 #[test]
 fn fifty_mixed_pods_are_bound_and_scaling_to_zero_leaves_nothing() {
     let stage = ready_stage("2s", "");
-    let sizes = [("tiny", 20, "100m", "128Mi"), ("small", 15, "500m", "1Gi"), ("wide", 10, "2", "2Gi"), ("tall", 5, "1", "12Gi")];
+    let sizes = [
+        ("tiny", 20, "100m", "128Mi"),
+        ("small", 15, "500m", "1Gi"),
+        ("wide", 10, "2", "2Gi"),
+        ("tall", 5, "1", "12Gi"),
+    ];
     for (name, replicas, cpu, memory) in sizes {
         stage.apply(&deployment(name, replicas, cpu, memory, ""));
     }
@@ -87,7 +92,7 @@ fn fifty_mixed_pods_are_bound_and_scaling_to_zero_leaves_nothing() {
 #[test]
 fn thirty_one_pod_nodes_are_balanced_over_three_zones() {
     let zones = r#"        - {key: topology.kubernetes.io/zone, operator: In, values: ["cn-hangzhou-h", "cn-hangzhou-i", "cn-hangzhou-j"]}
-        - {key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g6.large"]}"#;
+        - {key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g7.large"]}"#;
     let stage = ready_stage("720h", zones);
     // More than half of the node's CPU each, so that no two share a node.
     stage.apply(&deployment("one", 30, "1100m", "1Gi", ""));
@@ -96,9 +101,15 @@ fn thirty_one_pod_nodes_are_balanced_over_three_zones() {
 
     let mut by_zone: BTreeMap<String, usize> = BTreeMap::new();
     for node in stage.list::<Node>() {
-        *by_zone.entry(node.labels()["topology.kubernetes.io/zone"].clone()).or_default() += 1;
+        *by_zone
+            .entry(node.labels()["topology.kubernetes.io/zone"].clone())
+            .or_default() += 1;
     }
-    assert_eq!(by_zone.values().copied().collect::<Vec<_>>(), [10, 10, 10], "{by_zone:?}");
+    assert_eq!(
+        by_zone.values().copied().collect::<Vec<_>>(),
+        [10, 10, 10],
+        "{by_zone:?}"
+    );
 }
 
 #[test]
@@ -119,13 +130,18 @@ fn a_pool_that_is_full_says_so_on_the_pod() {
     let stage = ready_stage("720h", "");
     stage.apply(&deployment("huge", 1, "9000", "1Gi", ""));
 
-    let note = stage.until("a FailedScheduling event with the pool's reason", || async {
-        let events: Vec<k8s_openapi::api::events::v1::Event> = stage.list_async().await;
-        events.into_iter().find_map(|event| {
-            let is_ours = event.reporting_controller.as_deref() == Some("kerf");
-            (is_ours && event.reason.as_deref() == Some("FailedScheduling")).then_some(event.note).flatten()
-        })
-    });
+    let note = stage.until(
+        "a FailedScheduling event with the pool's reason",
+        || async {
+            let events: Vec<k8s_openapi::api::events::v1::Event> = stage.list_async().await;
+            events.into_iter().find_map(|event| {
+                let is_ours = event.reporting_controller.as_deref() == Some("kerf");
+                (is_ours && event.reason.as_deref() == Some("FailedScheduling"))
+                    .then_some(event.note)
+                    .flatten()
+            })
+        },
+    );
 
     assert!(note.contains("pool default"), "{note}");
     assert!(stage.list::<NodeClaim>().is_empty());
@@ -154,13 +170,19 @@ spec:
     stage.until_bound(2);
     let conditions = stage.until("conditions that name what is missing", || async {
         let classes: Vec<EcsNodeClass> = stage.list_async().await;
-        let broken = classes.into_iter().find(|class| class.name_any() == "broken")?;
+        let broken = classes
+            .into_iter()
+            .find(|class| class.name_any() == "broken")?;
         let conditions = broken.status?.conditions;
         let message = |type_: &str| {
             let found = conditions.iter().find(|it| it.type_ == type_)?;
             (found.status.as_str() == "False").then(|| found.message.clone())
         };
-        Some([message("VSwitchResolved")?, message("SecurityGroupResolved")?, message("ImageResolved")?])
+        Some([
+            message("VSwitchResolved")?,
+            message("SecurityGroupResolved")?,
+            message("ImageResolved")?,
+        ])
     });
 
     assert!(conditions[0].contains("vsw-nowhere"), "{conditions:?}");

@@ -48,22 +48,46 @@ impl Stage {
 
     /// As `set`, in another world.
     pub fn set_with(change: impl FnOnce(&mut World)) -> Self {
-        let control_plane = ControlPlane::start(Options::default()).expect("start the control plane");
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let control_plane =
+            ControlPlane::start(Options::default()).expect("start the control plane");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         let kubeconfig = control_plane.kubeconfig_path().to_owned();
         let client = runtime.block_on(async {
-            let file = kube::config::Kubeconfig::read_from(&kubeconfig).expect("read the kubeconfig");
-            let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await.expect("kubeconfig");
+            let file =
+                kube::config::Kubeconfig::read_from(&kubeconfig).expect("read the kubeconfig");
+            let config = kube::Config::from_custom_kubeconfig(file, &Default::default())
+                .await
+                .expect("kubeconfig");
             Client::try_from(config).expect("client")
         });
         let mut world = World::default();
         change(&mut world);
-        let options = ecs_sim::Options { kubeconfig: Some(kubeconfig), world, ..ecs_sim::Options::default() };
-        let sim = runtime.block_on(EcsSim::start(options)).expect("start ecs-sim");
+        let options = ecs_sim::Options {
+            kubeconfig: Some(kubeconfig),
+            world,
+            ..ecs_sim::Options::default()
+        };
+        let sim = runtime
+            .block_on(EcsSim::start(options))
+            .expect("start ecs-sim");
         let folder = tempfile::tempdir().unwrap();
-        let stage = Self { kerf: None, sim, client, runtime, log: folder.path().join("kerf.log"), _folder: folder, control_plane };
-        stage.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}"));
+        let stage = Self {
+            kerf: None,
+            sim,
+            client,
+            runtime,
+            log: folder.path().join("kerf.log"),
+            _folder: folder,
+            control_plane,
+        };
+        stage.apply(&format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}"
+        ));
         stage.apply_crds();
         stage
     }
@@ -76,14 +100,18 @@ impl Stage {
             let crd: CustomResourceDefinition = serde_saphyr::from_str(&text).expect("a CRD");
             names.push(crd.name_any());
             let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-            self.runtime.block_on(api.create(&PostParams::default(), &crd)).expect("create a CRD");
+            self.runtime
+                .block_on(api.create(&PostParams::default(), &crd))
+                .expect("create a CRD");
         }
         self.until("the CRDs are served", || async {
             let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
             for name in &names {
                 let crd = api.get(name).await.ok()?;
                 let conditions = crd.status?.conditions?;
-                conditions.iter().find(|it| it.type_ == "Established" && it.status == "True")?;
+                conditions
+                    .iter()
+                    .find(|it| it.type_ == "Established" && it.status == "True")?;
             }
             Some(())
         });
@@ -91,19 +119,49 @@ impl Stage {
 
     /// Starts the controller with these arguments besides the usual ones.
     pub fn start_kerf(&mut self, args: &[&str]) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .unwrap();
         let url = self.sim.url().to_owned();
         let child = Command::new(binary("kerf"))
-            .args(["controller", "--disable-leader-election", "--metrics-address", "127.0.0.1:0"])
-            .args(["--cluster-id", CLUSTER_ID, "--region", "cn-hangzhou", "--namespace", NAMESPACE])
-            .args(["--batch-idle-duration", "300ms", "--disruption-poll-duration", "1s"])
+            .args([
+                "controller",
+                "--disable-leader-election",
+                "--metrics-address",
+                "127.0.0.1:0",
+            ])
+            .args([
+                "--cluster-id",
+                CLUSTER_ID,
+                "--region",
+                "cn-hangzhou",
+                "--namespace",
+                NAMESPACE,
+            ])
+            .args([
+                "--batch-idle-duration",
+                "300ms",
+                "--disruption-poll-duration",
+                "1s",
+            ])
             .args(args)
             .arg("--kubeconfig")
             .arg(self.control_plane.kubeconfig_path())
             .env("ALIBABA_CLOUD_ACCESS_KEY_ID", "LTAIsim")
             .env("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "simulated")
             .env("LOG_LEVEL", "info,kerf_cloud=debug")
-            .envs(["ECS_ENDPOINT", "VPC_ENDPOINT", "CS_ENDPOINT", "RAM_ENDPOINT", "STS_ENDPOINT"].map(|name| (name, &url)))
+            .envs(
+                [
+                    "ECS_ENDPOINT",
+                    "VPC_ENDPOINT",
+                    "CS_ENDPOINT",
+                    "RAM_ENDPOINT",
+                    "STS_ENDPOINT",
+                ]
+                .map(|name| (name, &url)),
+            )
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -121,7 +179,9 @@ impl Stage {
 
     /// Whether the controller is still running.
     pub fn kerf_is_alive(&mut self) -> bool {
-        self.kerf.as_mut().is_some_and(|child| child.try_wait().expect("look at kerf").is_none())
+        self.kerf
+            .as_mut()
+            .is_some_and(|child| child.try_wait().expect("look at kerf").is_none())
     }
 
     /// What the controller logged so far.
@@ -139,7 +199,8 @@ impl Stage {
     /// As `apply`, with the API server's answer.
     pub fn try_apply(&self, yaml: &str) -> Result<(), kube::Error> {
         for document in yaml.split("\n---\n").filter(|it| !it.trim().is_empty()) {
-            let object: DynamicObject = serde_saphyr::from_str(document).expect("a Kubernetes object");
+            let object: DynamicObject =
+                serde_saphyr::from_str(document).expect("a Kubernetes object");
             self.runtime.block_on(self.apply_one(object))?;
         }
         Ok(())
@@ -147,19 +208,35 @@ impl Stage {
 
     async fn apply_one(&self, object: DynamicObject) -> Result<(), kube::Error> {
         let types = object.types.clone().expect("apiVersion and kind");
-        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+        let (group, version) = types
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &types.api_version));
         let gvk = kube::core::GroupVersionKind::gvk(group, version, &types.kind);
-        let discovery = Discovery::new(self.client.clone()).filter(&[group]).run().await?;
+        let discovery = Discovery::new(self.client.clone())
+            .filter(&[group])
+            .run()
+            .await?;
         let (resource, capabilities) = match discovery.resolve_gvk(&gvk) {
             Some(found) => found,
             None => panic!("the API server does not serve {gvk:?}"),
         };
         let api = self.dynamic(&object, &resource, &capabilities.scope);
-        let params = PatchParams { force: true, ..PatchParams::apply("test") };
-        api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await.map(drop)
+        let params = PatchParams {
+            force: true,
+            ..PatchParams::apply("test")
+        };
+        api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+            .await
+            .map(drop)
     }
 
-    fn dynamic(&self, object: &DynamicObject, resource: &ApiResource, scope: &Scope) -> Api<DynamicObject> {
+    fn dynamic(
+        &self,
+        object: &DynamicObject,
+        resource: &ApiResource,
+        scope: &Scope,
+    ) -> Api<DynamicObject> {
         match scope {
             Scope::Cluster => Api::all_with(self.client.clone(), resource),
             Scope::Namespaced => {
@@ -186,7 +263,13 @@ impl Stage {
             }
             None
         });
-        found.unwrap_or_else(|| panic!("waited {} s and never saw: {what}\n{}", PATIENCE.as_secs(), self.report()))
+        found.unwrap_or_else(|| {
+            panic!(
+                "waited {} s and never saw: {what}\n{}",
+                PATIENCE.as_secs(),
+                self.report()
+            )
+        })
     }
 
     /// All objects of a cluster-scoped kind.
@@ -203,7 +286,10 @@ impl Stage {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
+        api.list(&ListParams::default())
+            .await
+            .map(|list| list.items)
+            .unwrap_or_default()
     }
 
     /// Deletes a cluster-scoped object.
@@ -212,14 +298,22 @@ impl Stage {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        self.runtime.block_on(api.delete(name, &DeleteParams::default())).expect("delete");
+        self.runtime
+            .block_on(api.delete(name, &DeleteParams::default()))
+            .expect("delete");
     }
 
     /// The pods of the default namespace that the kube-scheduler has bound.
     pub async fn bound_pods(&self) -> Vec<Pod> {
         let pods: Vec<Pod> = self.list_async().await;
-        let is_bound = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-        pods.into_iter().filter(|pod| pod.namespace().as_deref() == Some("default") && is_bound(pod)).collect()
+        let is_bound = |pod: &Pod| {
+            pod.spec
+                .as_ref()
+                .is_some_and(|spec| spec.node_name.is_some())
+        };
+        pods.into_iter()
+            .filter(|pod| pod.namespace().as_deref() == Some("default") && is_bound(pod))
+            .collect()
     }
 
     /// Waits until exactly this many pods are bound and the world has come to rest: every claim is Ready.
@@ -227,7 +321,9 @@ impl Stage {
         self.until(&format!("{count} pods bound on ready nodes"), || async {
             let bound = self.bound_pods().await.len();
             let claims: Vec<NodeClaim> = self.list_async().await;
-            let is_settled = claims.iter().all(|claim| claim.is_true("Ready") && claim.metadata.deletion_timestamp.is_none());
+            let is_settled = claims
+                .iter()
+                .all(|claim| claim.is_true("Ready") && claim.metadata.deletion_timestamp.is_none());
             (bound == count && is_settled).then_some(())
         });
     }
@@ -243,7 +339,11 @@ impl Stage {
 
     /// The instances that the account pays for.
     pub fn instances(&self) -> Vec<ecs_sim::InstanceView> {
-        self.sim.instances().into_iter().filter(|instance| instance.status != "Gone").collect()
+        self.sim
+            .instances()
+            .into_iter()
+            .filter(|instance| instance.status != "Gone")
+            .collect()
     }
 
     fn report(&self) -> String {
@@ -252,17 +352,44 @@ impl Stage {
             lines.push(format!("NodePool {}: {:?}", pool.name_any(), pool.status));
         }
         for class in self.list::<EcsNodeClass>() {
-            lines.push(format!("ECSNodeClass {}: {:?}", class.name_any(), class.status));
+            lines.push(format!(
+                "ECSNodeClass {}: {:?}",
+                class.name_any(),
+                class.status
+            ));
         }
         for claim in self.list::<NodeClaim>() {
-            lines.push(format!("NodeClaim {}: {:?} {:?}", claim.name_any(), claim.metadata.annotations, claim.status));
+            lines.push(format!(
+                "NodeClaim {}: {:?} {:?}",
+                claim.name_any(),
+                claim.metadata.annotations,
+                claim.status
+            ));
         }
         for node in self.list::<Node>() {
             let spec = node.spec.clone().unwrap_or_default();
-            lines.push(format!("Node {}: {:?} {:?}", node.name_any(), spec.provider_id, spec.taints));
+            lines.push(format!(
+                "Node {}: {:?} {:?}",
+                node.name_any(),
+                spec.provider_id,
+                spec.taints
+            ));
         }
-        for pod in self.list::<Pod>().iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none())).take(3) {
-            lines.push(format!("Pod {}: {:?}", pod.name_any(), pod.status.as_ref().map(|status| &status.conditions)));
+        for pod in self
+            .list::<Pod>()
+            .iter()
+            .filter(|pod| {
+                pod.spec
+                    .as_ref()
+                    .is_some_and(|spec| spec.node_name.is_none())
+            })
+            .take(3)
+        {
+            lines.push(format!(
+                "Pod {}: {:?}",
+                pod.name_any(),
+                pod.status.as_ref().map(|status| &status.conditions)
+            ));
         }
         lines.push(format!("instances: {:?}", self.instances()));
         lines.push(format!("calls: {:?}", self.sim.calls()));
@@ -292,8 +419,15 @@ pub fn root() -> PathBuf {
 /// A program of the workspace, built beside this test.
 fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
-    let folder = test.parent().and_then(|deps| deps.parent()).expect("target/<profile>");
+    let folder = test
+        .parent()
+        .and_then(|deps| deps.parent())
+        .expect("target/<profile>");
     let path = folder.join(name);
-    assert!(path.exists(), "{} is missing: run `cargo build --workspace` (make test does)", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo build --workspace` (make test does)",
+        path.display()
+    );
     path
 }

@@ -14,12 +14,19 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 ///
 /// # Errors
 /// The request's own, or the time-out.
-pub async fn bounded<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
-    tokio::time::timeout(CALL_TIMEOUT, call).await.unwrap_or_else(|_| Err(timed_out()))
+pub async fn bounded<T>(
+    call: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    tokio::time::timeout(CALL_TIMEOUT, call)
+        .await
+        .unwrap_or_else(|_| Err(timed_out()))
 }
 
 fn timed_out() -> kube::Error {
-    let message = format!("the API server did not answer within {} s", CALL_TIMEOUT.as_secs());
+    let message = format!(
+        "the API server did not answer within {} s",
+        CALL_TIMEOUT.as_secs()
+    );
     kube::Error::Api(Status::failure(&message, "Timeout").with_code(504).boxed())
 }
 

@@ -46,18 +46,28 @@ impl SharedCluster {
     /// The world as decisions see it.
     #[must_use]
     pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
-        let snapshot = self.index.read().unwrap_or_else(PoisonError::into_inner).snapshot(catalog, settings);
+        let snapshot = self
+            .index
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .snapshot(catalog, settings);
         self.with_pod_events(snapshot)
     }
 
     fn with_pod_events(&self, mut snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
-        let mut events = self.pod_events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self
+            .pod_events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut known = BTreeSet::new();
         let shared = Arc::make_mut(&mut snapshot);
         for node in &mut shared.nodes {
             let Some(name) = &node.name else { continue };
             known.insert(name.to_string());
-            if let Some(at) = events.get(name.as_str()).filter(|at| node.last_pod_event < Some(**at)) {
+            if let Some(at) = events
+                .get(name.as_str())
+                .filter(|at| node.last_pod_event < Some(**at))
+            {
                 Arc::make_mut(node).last_pod_event = Some(*at);
             }
         }
@@ -70,7 +80,8 @@ impl SharedCluster {
     pub fn update(&self, change: impl FnOnce(&mut Cluster) -> Effect) {
         let effect = change(&mut self.index.write().unwrap_or_else(PoisonError::into_inner));
         if effect != Effect::None {
-            self.changes.send_modify(|count| *count = count.wrapping_add(1));
+            self.changes
+                .send_modify(|count| *count = count.wrapping_add(1));
         }
         if effect == Effect::Demand {
             self.demand_changed();
@@ -79,7 +90,13 @@ impl SharedCluster {
 
     /// A claim that this process has written itself.
     pub fn apply_claim(&self, claim: &NodeClaim) {
-        self.update(|index| if index.seed(claim) { Effect::Changed } else { Effect::None });
+        self.update(|index| {
+            if index.seed(claim) {
+                Effect::Changed
+            } else {
+                Effect::None
+            }
+        });
     }
 
     /// A claim that this process has decided to remove.
@@ -92,7 +109,10 @@ impl SharedCluster {
 
     /// A pod came to the node or left it.
     pub fn note_pod_event(&self, node: &str, at: Timestamp) {
-        let mut events = self.pod_events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self
+            .pod_events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         events.insert(node.to_owned(), at);
     }
 
@@ -110,6 +130,7 @@ impl SharedCluster {
 
     /// Says so from outside the index: a class became usable, a policy changed.
     pub fn demand_changed(&self) {
-        self.demand.send_modify(|count| *count = count.wrapping_add(1));
+        self.demand
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 }

@@ -42,7 +42,9 @@ pub struct Context {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,8 +58,12 @@ impl Context {
     /// The cluster as it is now, with fresh stock and prices.
     pub async fn snapshot(&self) -> Arc<Snapshot> {
         node_class::refresh(self).await;
-        let snapshot = self.cluster.snapshot(&self.catalog(), kerf_core::snapshot::Settings::default());
-        self.metrics.state_nodes.set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));
+        let snapshot = self
+            .cluster
+            .snapshot(&self.catalog(), kerf_core::snapshot::Settings::default());
+        self.metrics
+            .state_nodes
+            .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));
         snapshot
     }
 
@@ -65,12 +71,22 @@ impl Context {
     fn catalog(&self) -> Catalog {
         let offers = |pool: &NodePool| {
             let reference = &pool.spec.template.spec.node_class_ref;
-            let class = self.classes.usable(&reference.name).ok().filter(|_| self.manages(reference))?;
+            let class = self
+                .classes
+                .usable(&reference.name)
+                .ok()
+                .filter(|_| self.manages(reference))?;
             let instance_types = Arc::clone(&class.instance_types);
-            Some(PoolOffers { instance_types, free_ips: class.free_ips.clone() })
+            Some(PoolOffers {
+                instance_types,
+                free_ips: class.free_ips.clone(),
+            })
         };
         let pools = self.stores.nodepools.state();
-        pools.iter().filter_map(|pool| Some((NodePoolName::from(pool.name_any()), offers(pool)?))).collect()
+        pools
+            .iter()
+            .filter_map(|pool| Some((NodePoolName::from(pool.name_any()), offers(pool)?)))
+            .collect()
     }
 }
 

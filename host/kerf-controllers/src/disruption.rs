@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kerf_api::names::event;
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::disruption::emptiness::{EmptyNode, Emptiness, emptiness};
+use kerf_core::disruption::emptiness::{Emptiness, EmptyNode, emptiness};
 use kube::Api;
 use kube::runtime::reflector::ObjectRef;
 use tokio::time::sleep;
@@ -38,20 +38,32 @@ pub async fn run(context: Arc<Context>) {
 }
 
 fn pause(found: &Emptiness, now: jiff::Timestamp, poll: Duration) -> Duration {
-    let due = found.next_check.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+    let due = found
+        .next_check
+        .map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
     due.map_or(poll, |due| due.min(poll))
 }
 
 async fn remove(found: &Emptiness, context: &Context) {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
     for empty in &found.removable {
-        let EmptyNode { pool, node_claim, quiet_since } = empty;
+        let EmptyNode {
+            pool,
+            node_claim,
+            quiet_since,
+        } = empty;
         let Some(claim) = context.stores.nodeclaims.get(&ObjectRef::new(node_claim)) else {
             continue;
         };
         let note = format!("empty since {quiet_since}: NodePool {pool} removes empty nodes");
-        context.events.normal(&*claim, event::DISRUPTION_TERMINATING, &note).await;
-        let disruption = Disruption { reason: "empty", note: &note };
+        context
+            .events
+            .normal(&*claim, event::DISRUPTION_TERMINATING, &note)
+            .await;
+        let disruption = Disruption {
+            reason: "empty",
+            note: &note,
+        };
         if let Err(error) = disrupt(&claim, &api, context, &disruption).await {
             tracing::warn!(nodeclaim = %node_claim, error = %chain(&error), "cannot remove the empty node; tried again in the next pass");
             continue;

@@ -26,9 +26,19 @@ impl Draft {
     #[must_use]
     pub fn open(claim: &NodeClaim, now: Timestamp) -> Self {
         let generation = claim.metadata.generation.unwrap_or_default();
-        let conditions =
-            Conditions::open(NodeClaim::CONDITIONS, claim.conditions(), generation, created_at(claim), now);
-        Self { before: claim.clone(), claim: claim.clone(), conditions, now }
+        let conditions = Conditions::open(
+            NodeClaim::CONDITIONS,
+            claim.conditions(),
+            generation,
+            created_at(claim),
+            now,
+        );
+        Self {
+            before: claim.clone(),
+            claim: claim.clone(),
+            conditions,
+            now,
+        }
     }
 
     /// The status, made when there is none.

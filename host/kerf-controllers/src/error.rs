@@ -47,7 +47,11 @@ impl Error {
         object: &K,
         source: kube::Error,
     ) -> Self {
-        Self::Kube { operation, object: describe(object), source }
+        Self::Kube {
+            operation,
+            object: describe(object),
+            source,
+        }
     }
 
     /// The label value of metrics.
@@ -109,7 +113,9 @@ pub const CONFLICT_RETRY: Duration = Duration::from_millis(200);
 #[must_use]
 pub fn backoff(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(BACKOFF_MAX)
+    BACKOFF_FIRST
+        .saturating_mul(2_u32.saturating_pow(doublings))
+        .min(BACKOFF_MAX)
 }
 
 #[cfg(test)]
@@ -118,7 +124,9 @@ mod tests {
 
     #[test]
     fn retries_slow_down_to_a_minute() {
-        let waits: Vec<u64> = (1..=8).map(|failures| backoff(failures).as_secs()).collect();
+        let waits: Vec<u64> = (1..=8)
+            .map(|failures| backoff(failures).as_secs())
+            .collect();
 
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     }

@@ -29,22 +29,45 @@ impl Events {
     /// `instance` tells apart the replicas.
     #[must_use]
     pub fn new(client: Client, instance: String) -> Self {
-        let reporter = Reporter { controller: crate::patch::FIELD_MANAGER.to_owned(), instance: Some(instance) };
-        Self { recorder: Arc::new(Recorder::new(client, reporter)) }
+        let reporter = Reporter {
+            controller: crate::patch::FIELD_MANAGER.to_owned(),
+            instance: Some(instance),
+        };
+        Self {
+            recorder: Arc::new(Recorder::new(client, reporter)),
+        }
     }
 
     /// Something went as it should.
-    pub async fn normal<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
-        self.publish(EventType::Normal, &object.object_ref(&()), reason, note).await;
+    pub async fn normal<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        reason: &str,
+        note: &str,
+    ) {
+        self.publish(EventType::Normal, &object.object_ref(&()), reason, note)
+            .await;
     }
 
     /// Something needs a look.
-    pub async fn warning<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
-        self.publish(EventType::Warning, &object.object_ref(&()), reason, note).await;
+    pub async fn warning<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        reason: &str,
+        note: &str,
+    ) {
+        self.publish(EventType::Warning, &object.object_ref(&()), reason, note)
+            .await;
     }
 
     /// As the others, on an object that is only known by reference.
-    pub async fn publish(&self, type_: EventType, object: &ObjectReference, reason: &str, note: &str) {
+    pub async fn publish(
+        &self,
+        type_: EventType,
+        object: &ObjectReference,
+        reason: &str,
+        note: &str,
+    ) {
         let event = Event {
             type_,
             reason: reason.to_owned(),
@@ -74,14 +97,18 @@ pub fn pod_reference(namespace: &str, name: &str, uid: &str) -> ObjectReference 
 /// When the object was created; the epoch while the API server has not said.
 #[must_use]
 pub fn created_at<K: Resource<DynamicType = ()>>(object: &K) -> jiff::Timestamp {
-    object.creation_timestamp().map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0)
+    object
+        .creation_timestamp()
+        .map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
 fn shorten(note: &str) -> String {
     if note.len() <= NOTE_MAX_BYTES {
         return note.to_owned();
     }
-    let end = (0..=NOTE_MAX_BYTES - '…'.len_utf8()).rev().find(|end| note.is_char_boundary(*end));
+    let end = (0..=NOTE_MAX_BYTES - '…'.len_utf8())
+        .rev()
+        .find(|end| note.is_char_boundary(*end));
     format!("{}…", &note[..end.unwrap_or_default()])
 }
 

@@ -54,13 +54,22 @@ pub async fn run(context: Arc<Context>) {
 /// Instances that no claim names by provider id or launch group. Pure.
 fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
     let provider_ids: BTreeSet<&str> = claims.iter().filter_map(NodeClaim::provider_id).collect();
-    let groups: BTreeSet<&str> =
-        claims.iter().filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP)).map(String::as_str).collect();
+    let groups: BTreeSet<&str> = claims
+        .iter()
+        .filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP))
+        .map(String::as_str)
+        .collect();
     let is_claimed = |instance: &Instance| {
         provider_ids.contains(instance.provider_id().as_str())
-            || instance.launch_group().is_some_and(|group| groups.contains(group))
+            || instance
+                .launch_group()
+                .is_some_and(|group| groups.contains(group))
     };
-    instances.iter().filter(|it| !is_claimed(it)).map(|it| it.id.clone()).collect()
+    instances
+        .iter()
+        .filter(|it| !is_claimed(it))
+        .map(|it| it.id.clone())
+        .collect()
 }
 
 /// Claims whose recorded instance the cloud does not list. Pure.
@@ -75,16 +84,30 @@ fn without_instance<'a>(instances: &[Instance], claims: &'a [NodeClaim]) -> Vec<
 }
 
 /// Keeps the time of first sight of those that are still suspects; returns those that have been for `grace`.
-fn ripe(suspects: &mut Suspects, found: &BTreeSet<String>, now: Instant, grace: Duration) -> Vec<String> {
+fn ripe(
+    suspects: &mut Suspects,
+    found: &BTreeSet<String>,
+    now: Instant,
+    grace: Duration,
+) -> Vec<String> {
     suspects.retain(|id, _| found.contains(id));
     for id in found {
         suspects.entry(id.clone()).or_insert(now);
     }
     let is_ripe = |seen: &Instant| now.duration_since(*seen) >= grace;
-    suspects.iter().filter(|(_, seen)| is_ripe(seen)).map(|(id, _)| id.clone()).collect()
+    suspects
+        .iter()
+        .filter(|(_, seen)| is_ripe(seen))
+        .map(|(id, _)| id.clone())
+        .collect()
 }
 
-async fn delete_orphans(instances: &[Instance], claims: &[NodeClaim], seen: &mut Suspects, context: &Context) {
+async fn delete_orphans(
+    instances: &[Instance],
+    claims: &[NodeClaim],
+    seen: &mut Suspects,
+    context: &Context,
+) {
     let found = unclaimed(instances, claims);
     let ripe = ripe(seen, &found, Instant::now(), context.settings.orphan_grace);
     if ripe.is_empty() {
@@ -96,18 +119,37 @@ async fn delete_orphans(instances: &[Instance], claims: &[NodeClaim], seen: &mut
     }
 }
 
-async fn delete_lost(instances: &[Instance], claims: &[NodeClaim], seen: &mut Suspects, context: &Context) {
+async fn delete_lost(
+    instances: &[Instance],
+    claims: &[NodeClaim],
+    seen: &mut Suspects,
+    context: &Context,
+) {
     let suspects = without_instance(instances, claims);
     let found: BTreeSet<String> = suspects.iter().map(|claim| claim.name_any()).collect();
     // Missing in two readings in a row: one listing may lag behind the launch.
-    let ripe = ripe(seen, &found, Instant::now(), context.settings.garbage_collection_poll / 2);
+    let ripe = ripe(
+        seen,
+        &found,
+        Instant::now(),
+        context.settings.garbage_collection_poll / 2,
+    );
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for claim in suspects.into_iter().filter(|claim| ripe.contains(&claim.name_any())) {
-        let nodes = claim.provider_id().map(|id| context.stores.nodes_of(id)).unwrap_or_default();
+    for claim in suspects
+        .into_iter()
+        .filter(|claim| ripe.contains(&claim.name_any()))
+    {
+        let nodes = claim
+            .provider_id()
+            .map(|id| context.stores.nodes_of(id))
+            .unwrap_or_default();
         if nodes.iter().any(|node| is_ready(node)) {
             continue;
         }
-        let disruption = Disruption { reason: "garbage_collected", note: "the cloud does not list its instance any more" };
+        let disruption = Disruption {
+            reason: "garbage_collected",
+            note: "the cloud does not list its instance any more",
+        };
         if let Err(error) = disrupt(claim, &api, context, &disruption).await {
             tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot delete the claim of a lost instance");
         }
@@ -143,9 +185,13 @@ mod tests {
 
     fn claim(provider_id: Option<&str>, group: &str) -> NodeClaim {
         let mut claim = NodeClaim::new("general-1", Default::default());
-        claim.annotations_mut().insert(annotation::LAUNCH_GROUP.to_owned(), group.to_owned());
-        claim.status =
-            Some(NodeClaimStatus { provider_id: provider_id.map(str::to_owned), ..NodeClaimStatus::default() });
+        claim
+            .annotations_mut()
+            .insert(annotation::LAUNCH_GROUP.to_owned(), group.to_owned());
+        claim.status = Some(NodeClaimStatus {
+            provider_id: provider_id.map(str::to_owned),
+            ..NodeClaimStatus::default()
+        });
         claim
     }
 
@@ -168,6 +214,9 @@ mod tests {
         assert!(ripe(&mut suspects, &found, start, grace).is_empty());
         assert!(ripe(&mut suspects, &BTreeSet::new(), start + grace, grace).is_empty());
         assert!(ripe(&mut suspects, &found, start + grace, grace).is_empty());
-        assert_eq!(ripe(&mut suspects, &found, start + grace * 2, grace), ["i-1"]);
+        assert_eq!(
+            ripe(&mut suspects, &found, start + grace * 2, grace),
+            ["i-1"]
+        );
     }
 }

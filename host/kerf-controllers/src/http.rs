@@ -44,13 +44,19 @@ pub async fn serve(listener: TcpListener, served: Served) {
 }
 
 async fn metrics(State(served): State<Served>) -> Result<String, StatusCode> {
-    served.metrics.render().map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    served
+        .metrics
+        .render()
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {
     if served.is_ready.load(Ordering::Acquire) {
         (StatusCode::OK, "ok")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "watches are not in sync yet")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "watches are not in sync yet",
+        )
     }
 }

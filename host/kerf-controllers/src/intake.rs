@@ -20,8 +20,8 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::context::Context;
 use crate::clock;
+use crate::context::Context;
 use crate::pod_events::{self, PodEvent, Tracker};
 use crate::reconciler::{Trigger, Triggered};
 use crate::stores::Stores;
@@ -100,7 +100,13 @@ impl Intake {
             config_maps: config_map_store,
         };
         let intake = Self {
-            triggers: Triggers { node_classes, nodepools, nodeclaims, nodes, pod_events },
+            triggers: Triggers {
+                node_classes,
+                nodepools,
+                nodeclaims,
+                nodes,
+                pod_events,
+            },
             keys: Keys {
                 node_classes: node_class_keys,
                 nodepools: nodepool_keys,
@@ -126,10 +132,16 @@ impl Intake {
             return;
         };
         let triggers = self.triggers.clone();
-        let mut start = Start { supervisor, context, syncing: &mut self.syncing };
+        let mut start = Start {
+            supervisor,
+            context,
+            syncing: &mut self.syncing,
+        };
         start.indexed("nodeclaims", Some(writers.nodeclaims), {
             let triggers = triggers.clone();
-            move |change: OwnedChange<NodeClaim>, context| on_nodeclaims(change, triggers.clone(), context)
+            move |change: OwnedChange<NodeClaim>, context| {
+                on_nodeclaims(change, triggers.clone(), context)
+            }
         });
         start.indexed("nodes", Some(writers.nodes), {
             let triggers = triggers.clone();
@@ -141,7 +153,9 @@ impl Intake {
         });
         start.indexed("ecsnodeclasses", Some(writers.node_classes), {
             let triggers = triggers.clone();
-            move |change: OwnedChange<EcsNodeClass>, context| on_node_classes(change, triggers.clone(), context)
+            move |change: OwnedChange<EcsNodeClass>, context| {
+                on_node_classes(change, triggers.clone(), context)
+            }
         });
         start.indexed("pods", None, {
             let (tracker, events) = (Mutex::new(Tracker::default()), triggers.pod_events.clone());
@@ -150,12 +164,28 @@ impl Intake {
                 std::future::ready(())
             }
         });
-        start.indexed("daemonsets", None, |_: OwnedChange<DaemonSet>, _| std::future::ready(()));
-        start.indexed("namespaces", None, |_: OwnedChange<Namespace>, _| std::future::ready(()));
-        start.indexed("persistentvolumes", None, |_: OwnedChange<PersistentVolume>, _| std::future::ready(()));
-        start.indexed("persistentvolumeclaims", None, |_: OwnedChange<PersistentVolumeClaim>, _| std::future::ready(()));
-        start.indexed("storageclasses", None, |_: OwnedChange<StorageClass>, _| std::future::ready(()));
-        start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| std::future::ready(()));
+        start.indexed("daemonsets", None, |_: OwnedChange<DaemonSet>, _| {
+            std::future::ready(())
+        });
+        start.indexed("namespaces", None, |_: OwnedChange<Namespace>, _| {
+            std::future::ready(())
+        });
+        start.indexed(
+            "persistentvolumes",
+            None,
+            |_: OwnedChange<PersistentVolume>, _| std::future::ready(()),
+        );
+        start.indexed(
+            "persistentvolumeclaims",
+            None,
+            |_: OwnedChange<PersistentVolumeClaim>, _| std::future::ready(()),
+        );
+        start.indexed("storageclasses", None, |_: OwnedChange<StorageClass>, _| {
+            std::future::ready(())
+        });
+        start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| {
+            std::future::ready(())
+        });
         start.config_maps(writers.config_maps, triggers);
     }
 
@@ -212,8 +242,17 @@ impl Start<'_> {
             let (triggers, context) = (triggers.clone(), Arc::clone(&context));
             async move {
                 // Which class uses which ConfigMap is the class's business; there are few classes.
-                for class in context.stores.node_classes.state().iter().filter(|it| !it.spec.policies.is_empty()) {
-                    triggers.node_classes.send(ObjectRef::new(&class.name_any())).await;
+                for class in context
+                    .stores
+                    .node_classes
+                    .state()
+                    .iter()
+                    .filter(|it| !it.spec.policies.is_empty())
+                {
+                    triggers
+                        .node_classes
+                        .send(ObjectRef::new(&class.name_any()))
+                        .await;
                 }
             }
         };
@@ -234,17 +273,25 @@ impl Start<'_> {
     {
         let (synced_tx, synced_rx) = oneshot::channel();
         self.syncing.push((kind, synced_rx));
-        self.supervisor.spawn(kind, watch::run(api, config, writer, synced_tx, handle));
+        self.supervisor
+            .spawn(kind, watch::run(api, config, writer, synced_tx, handle));
     }
 }
 
 async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, context: Arc<Context>) {
     for claim in change.objects() {
-        triggers.nodeclaims.send(ObjectRef::new(&claim.name_any())).await;
+        triggers
+            .nodeclaims
+            .send(ObjectRef::new(&claim.name_any()))
+            .await;
         if let Some(pool) = claim.labels().get(label::NODEPOOL) {
             triggers.nodepools.send(ObjectRef::new(pool)).await;
         }
-        for node in claim.provider_id().map(|id| context.stores.nodes_of(id)).unwrap_or_default() {
+        for node in claim
+            .provider_id()
+            .map(|id| context.stores.nodes_of(id))
+            .unwrap_or_default()
+        {
             triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
         }
     }
@@ -257,7 +304,10 @@ async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Co
     for node in change.objects() {
         triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
         if let Some(claim) = context.stores.claim_of(node) {
-            triggers.nodeclaims.send(ObjectRef::new(&claim.name_any())).await;
+            triggers
+                .nodeclaims
+                .send(ObjectRef::new(&claim.name_any()))
+                .await;
         }
     }
 }
@@ -268,7 +318,11 @@ async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers) {
     }
 }
 
-async fn on_node_classes(change: OwnedChange<EcsNodeClass>, triggers: Triggers, context: Arc<Context>) {
+async fn on_node_classes(
+    change: OwnedChange<EcsNodeClass>,
+    triggers: Triggers,
+    context: Arc<Context>,
+) {
     let mut concerned: Vec<String> = names(change.objects()).collect();
     if let OwnedChange::Deleted(class) = &change {
         context.classes.remove(&class.name_any());
@@ -278,8 +332,14 @@ async fn on_node_classes(change: OwnedChange<EcsNodeClass>, triggers: Triggers, 
     }
     concerned.sort_unstable();
     for pool in context.stores.nodepools.state() {
-        if concerned.binary_search(&pool.spec.template.spec.node_class_ref.name).is_ok() {
-            triggers.nodepools.send(ObjectRef::new(&pool.name_any())).await;
+        if concerned
+            .binary_search(&pool.spec.template.spec.node_class_ref.name)
+            .is_ok()
+        {
+            triggers
+                .nodepools
+                .send(ObjectRef::new(&pool.name_any()))
+                .await;
         }
     }
 }

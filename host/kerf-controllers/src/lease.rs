@@ -39,7 +39,12 @@ impl Election {
     /// `identity` must differ between processes: a restart is another holder.
     #[must_use]
     pub fn new(api: Api<Lease>, name: String, identity: String) -> Self {
-        Self { api, name, identity, seen: None }
+        Self {
+            api,
+            name,
+            identity,
+            seen: None,
+        }
     }
 
     /// Waits until this process holds the lease.
@@ -50,7 +55,9 @@ impl Election {
             match self.try_acquire().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(lease = %self.name, %error, "cannot take part in the leader election"),
+                Err(error) => {
+                    tracing::warn!(lease = %self.name, %error, "cannot take part in the leader election")
+                }
             }
         }
     }
@@ -82,7 +89,9 @@ impl Election {
             return Ok(());
         }
         spec.holder_identity = None;
-        bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await.map(drop)
+        bounded(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await
+            .map(drop)
     }
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
@@ -98,7 +107,8 @@ impl Election {
         let spec = lease.spec.get_or_insert_default();
         if !is_mine {
             spec.acquire_time = Some(MicroTime(now));
-            spec.lease_transitions = Some(spec.lease_transitions.unwrap_or_default().saturating_add(1));
+            spec.lease_transitions =
+                Some(spec.lease_transitions.unwrap_or_default().saturating_add(1));
         }
         spec.holder_identity = Some(self.identity.clone());
         spec.renew_time = Some(MicroTime(now));
@@ -108,24 +118,36 @@ impl Election {
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        let holder = lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.holder_identity.as_deref());
         holder == Some(self.identity.as_str())
     }
 
     /// True if nobody holds the lease, or its holder has not renewed for as long as it promised to.
     fn may_take(&mut self, lease: &Lease) -> bool {
         let spec = lease.spec.as_ref();
-        let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        let holder = spec
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .unwrap_or_default();
         if holder.is_empty() {
             return true;
         }
-        let promised = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or_else(lease_duration_secs);
+        let promised = spec
+            .and_then(|spec| spec.lease_duration_seconds)
+            .unwrap_or_else(lease_duration_secs);
         let promised = Duration::from_secs(u64::try_from(promised).unwrap_or_default());
         let resource_version = lease.metadata.resource_version.clone();
         match &self.seen {
-            Some(seen) if seen.resource_version == resource_version => seen.since.elapsed() > promised,
+            Some(seen) if seen.resource_version == resource_version => {
+                seen.since.elapsed() > promised
+            }
             _ => {
-                self.seen = Some(Seen { resource_version, since: tokio::time::Instant::now() });
+                self.seen = Some(Seen {
+                    resource_version,
+                    since: tokio::time::Instant::now(),
+                });
                 false
             }
         }
@@ -133,7 +155,10 @@ impl Election {
 
     fn first_lease(&self, now: Timestamp) -> Lease {
         Lease {
-            metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                ..ObjectMeta::default()
+            },
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.identity.clone()),
                 acquire_time: Some(MicroTime(now)),

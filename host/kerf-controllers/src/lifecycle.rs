@@ -45,14 +45,26 @@ pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<A
 
 /// The finalizer comes before everything else: an instance must never outlive its claim unnoticed.
 async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
-    if draft.claim.finalizers().iter().any(|found| found == finalizer::TERMINATION) {
+    if draft
+        .claim
+        .finalizers()
+        .iter()
+        .any(|found| found == finalizer::TERMINATION)
+    {
         return Ok(());
     }
-    draft.claim.finalizers_mut().push(finalizer::TERMINATION.to_owned());
+    draft
+        .claim
+        .finalizers_mut()
+        .push(finalizer::TERMINATION.to_owned());
     draft.write(api).await
 }
 
-async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context) -> Result<Option<Duration>, Error> {
+async fn advance(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+) -> Result<Option<Duration>, Error> {
     let launched = launch::advance(draft, api, context).await?;
     if launched == launch::Step::GaveUp {
         return Ok(None);
@@ -60,5 +72,8 @@ async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context) -> 
     let registered = registration::advance(draft, context).await?;
     let initialized = initialization::advance(draft, context).await?;
     let alive = liveness::advance(draft, api, context).await?;
-    Ok([launched.again_after(), registered, initialized, alive].into_iter().flatten().min())
+    Ok([launched.again_after(), registered, initialized, alive]
+        .into_iter()
+        .flatten()
+        .min())
 }

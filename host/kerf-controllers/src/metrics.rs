@@ -49,8 +49,9 @@ pub struct PolicyLabels {
 }
 
 /// Upstream's default duration buckets (karpenter-behaviour: `DUR`), thinned to what planning in milliseconds needs.
-const DURATION_BUCKETS: [f64; 14] =
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0];
+const DURATION_BUCKETS: [f64; 14] = [
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0,
+];
 
 /// Makes the histograms of a family.
 #[derive(Debug, Clone)]
@@ -122,15 +123,31 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let karpenter = self.registry.sub_registry_with_prefix("karpenter");
-        karpenter.register("nodeclaims_created", "NodeClaims created", self.nodeclaims_created.clone());
-        karpenter.register("nodeclaims_terminated", "NodeClaims terminated", self.nodeclaims_terminated.clone());
+        karpenter.register(
+            "nodeclaims_created",
+            "NodeClaims created",
+            self.nodeclaims_created.clone(),
+        );
+        karpenter.register(
+            "nodeclaims_terminated",
+            "NodeClaims terminated",
+            self.nodeclaims_terminated.clone(),
+        );
         karpenter.register(
             "nodeclaims_disrupted",
             "NodeClaims that the controller decided to remove",
             self.nodeclaims_disrupted.clone(),
         );
-        karpenter.register("nodes_created", "Nodes registered", self.nodes_created.clone());
-        karpenter.register("nodes_terminated", "Nodes terminated", self.nodes_terminated.clone());
+        karpenter.register(
+            "nodes_created",
+            "Nodes registered",
+            self.nodes_created.clone(),
+        );
+        karpenter.register(
+            "nodes_terminated",
+            "Nodes terminated",
+            self.nodes_terminated.clone(),
+        );
         karpenter.register(
             "scheduler_scheduling_duration_seconds",
             "Time of one planning with its policies",
@@ -146,10 +163,22 @@ impl Metrics {
             "Nodes and NodeClaims in flight in the cluster index",
             self.state_nodes.clone(),
         );
-        karpenter.register("cluster_state_synced", "1 when every watch is in sync", self.state_synced.clone());
+        karpenter.register(
+            "cluster_state_synced",
+            "1 when every watch is in sync",
+            self.state_synced.clone(),
+        );
         let kerf = self.registry.sub_registry_with_prefix("kerf");
-        kerf.register("reconciles", "Reconciles by controller and result", self.reconciles.clone());
-        kerf.register("policy_calls", "Policy calls by result", self.policy_calls.clone());
+        kerf.register(
+            "reconciles",
+            "Reconciles by controller and result",
+            self.reconciles.clone(),
+        );
+        kerf.register(
+            "policy_calls",
+            "Policy calls by result",
+            self.policy_calls.clone(),
+        );
         kerf.register(
             "orphans_deleted",
             "Instances deleted because no NodeClaim claims them",

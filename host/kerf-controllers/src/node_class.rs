@@ -49,7 +49,9 @@ impl Classes {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
         match by_name.get(name) {
             Some(state) => state.clone(),
-            None => Err(format!("ECSNodeClass {name} does not exist or was not looked at yet")),
+            None => Err(format!(
+                "ECSNodeClass {name} does not exist or was not looked at yet"
+            )),
         }
     }
 
@@ -57,16 +59,25 @@ impl Classes {
     #[must_use]
     pub fn all_usable(&self) -> Vec<(String, Arc<ClassState>)> {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        by_name.iter().filter_map(|(name, state)| Some((name.clone(), state.clone().ok()?))).collect()
+        by_name
+            .iter()
+            .filter_map(|(name, state)| Some((name.clone(), state.clone().ok()?)))
+            .collect()
     }
 
     /// Forgets a class that was deleted.
     pub fn remove(&self, name: &str) {
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.by_name
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name);
     }
 
     fn put(&self, name: String, state: Result<Arc<ClassState>, String>) {
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, state);
+        self.by_name
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name, state);
     }
 }
 
@@ -83,7 +94,13 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
         Err(problems) => Err(describe(&name, problems)),
     };
     let mut wanted = (*class).clone();
-    wanted.status = Some(status::status(&class, &resolved, outcome.as_ref().err(), &policies, clock::now()));
+    wanted.status = Some(status::status(
+        &class,
+        &resolved,
+        outcome.as_ref().err(),
+        &policies,
+        clock::now(),
+    ));
     announce(&class, &wanted, &context).await;
     let was_usable = context.classes.usable(&name).is_ok();
     let is_usable = outcome.is_ok();
@@ -93,14 +110,21 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
     }
     patch::write(&Api::all(context.client.clone()), &*class, &wanted).await?;
     let has_problem = !is_usable || policies.iter().any(|policy| policy.last_error.is_some());
-    Ok(Action::requeue(if has_problem { PROBLEM_RETRY } else { context.settings.node_class_resync }))
+    Ok(Action::requeue(if has_problem {
+        PROBLEM_RETRY
+    } else {
+        context.settings.node_class_resync
+    }))
 }
 
 /// Fills in what the class can be launched as.
 ///
 /// # Errors
 /// When the cloud cannot be asked and never was.
-pub async fn load(resolved: &Arc<ResolvedNodeClass>, context: &Context) -> Result<Arc<ClassState>, String> {
+pub async fn load(
+    resolved: &Arc<ResolvedNodeClass>,
+    context: &Context,
+) -> Result<Arc<ClassState>, String> {
     let types = context
         .cloud
         .instance_types(resolved)
@@ -118,7 +142,9 @@ pub async fn refresh(context: &Context) {
     for (name, state) in context.classes.all_usable() {
         match load(&state.resolved, context).await {
             Ok(fresh) => context.classes.put(name, Ok(fresh)),
-            Err(message) => tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were"),
+            Err(message) => {
+                tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were")
+            }
         }
     }
 }
@@ -132,6 +158,9 @@ fn describe(name: &str, problems: &[ResolveProblem]) -> String {
 async fn announce(before: &EcsNodeClass, after: &EcsNodeClass, context: &Context) {
     for condition in status::worsened(before.conditions(), after.conditions()) {
         let note = format!("{}: {}", condition.type_, condition.message);
-        context.events.warning(before, event::RESOLUTION_FAILED, &note).await;
+        context
+            .events
+            .warning(before, event::RESOLUTION_FAILED, &note)
+            .await;
     }
 }

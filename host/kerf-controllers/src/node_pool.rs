@@ -32,7 +32,9 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     if !context.manages(&pool.spec.template.spec.node_class_ref) {
         return Ok(Action::await_change());
     }
-    let class = context.stores.node_classes.get(&ObjectRef::new(&pool.spec.template.spec.node_class_ref.name));
+    let class = context.stores.node_classes.get(&ObjectRef::new(
+        &pool.spec.template.spec.node_class_ref.name,
+    ));
     let claims = context.stores.nodeclaims.state();
     let mut wanted = (*pool).clone();
     wanted.status = Some(status(&pool, class.as_deref(), &claims, clock::now()));
@@ -53,14 +55,27 @@ fn status(
     now: Timestamp,
 ) -> NodePoolStatus {
     let generation = pool.metadata.generation.unwrap_or_default();
-    let mut conditions =
-        Conditions::open(NodePool::CONDITIONS, pool.conditions(), generation, created_at(pool), now);
+    let mut conditions = Conditions::open(
+        NodePool::CONDITIONS,
+        pool.conditions(),
+        generation,
+        created_at(pool),
+        now,
+    );
     let problems = kerf_state::node_pool(pool).problems;
     if problems.is_empty() {
         conditions.set_true(condition::VALIDATION_SUCCEEDED);
     } else {
-        let message = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        conditions.set_false(condition::VALIDATION_SUCCEEDED, reason::NODEPOOL_VALIDATION_FAILED, &message);
+        let message = problems
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ");
+        conditions.set_false(
+            condition::VALIDATION_SUCCEEDED,
+            reason::NODEPOOL_VALIDATION_FAILED,
+            &message,
+        );
     }
     set_class(&mut conditions, pool, class);
     let (resources, nodes) = total(&pool.name_any(), claims);
@@ -75,24 +90,45 @@ fn status(
 fn set_class(conditions: &mut Conditions, pool: &NodePool, class: Option<&EcsNodeClass>) {
     let name = &pool.spec.template.spec.node_class_ref.name;
     let Some(class) = class else {
-        let message = format!("ECSNodeClass {name} does not exist; create it or correct spec.template.spec.nodeClassRef.name");
-        conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_FOUND, &message);
+        let message = format!(
+            "ECSNodeClass {name} does not exist; create it or correct spec.template.spec.nodeClassRef.name"
+        );
+        conditions.set_false(
+            condition::NODE_CLASS_READY,
+            reason::NODE_CLASS_NOT_FOUND,
+            &message,
+        );
         return;
     };
     if class.metadata.deletion_timestamp.is_some() {
         let message = format!("ECSNodeClass {name} is being deleted");
-        conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_TERMINATING, &message);
+        conditions.set_false(
+            condition::NODE_CLASS_READY,
+            reason::NODE_CLASS_TERMINATING,
+            &message,
+        );
         return;
     }
     match kerf_api::condition::find(class.conditions(), condition::READY) {
         Some(ready) if ready.is_true() => conditions.set_true(condition::NODE_CLASS_READY),
-        Some(Condition { status: ConditionStatus::False, .. }) => {
+        Some(Condition {
+            status: ConditionStatus::False,
+            ..
+        }) => {
             let message = format!("ECSNodeClass {name} is not ready: {}", causes(class));
-            conditions.set_false(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_READY, &message);
+            conditions.set_false(
+                condition::NODE_CLASS_READY,
+                reason::NODE_CLASS_NOT_READY,
+                &message,
+            );
         }
         Some(_) | None => {
             let message = format!("ECSNodeClass {name} was not looked at yet");
-            conditions.set_unknown(condition::NODE_CLASS_READY, reason::NODE_CLASS_NOT_READY, &message);
+            conditions.set_unknown(
+                condition::NODE_CLASS_READY,
+                reason::NODE_CLASS_NOT_READY,
+                &message,
+            );
         }
     }
 }
@@ -100,9 +136,17 @@ fn set_class(conditions: &mut Conditions, pool: &NodePool, class: Option<&EcsNod
 /// The messages of the conditions that make a class not ready.
 fn causes(class: &EcsNodeClass) -> String {
     let is_cause = |it: &&Condition| {
-        EcsNodeClass::CONDITIONS.dependents.contains(&it.type_.as_str()) && it.status == ConditionStatus::False
+        EcsNodeClass::CONDITIONS
+            .dependents
+            .contains(&it.type_.as_str())
+            && it.status == ConditionStatus::False
     };
-    let causes: Vec<&str> = class.conditions().iter().filter(is_cause).map(|it| it.message.as_str()).collect();
+    let causes: Vec<&str> = class
+        .conditions()
+        .iter()
+        .filter(is_cause)
+        .map(|it| it.message.as_str())
+        .collect();
     causes.join("; ")
 }
 
@@ -110,7 +154,10 @@ fn causes(class: &EcsNodeClass) -> String {
 fn total(pool: &str, claims: &[Arc<NodeClaim>]) -> (BTreeMap<String, Quantity>, i64) {
     let is_counted = |claim: &&Arc<NodeClaim>| {
         claim.metadata.deletion_timestamp.is_none()
-            && claim.labels().get(label::NODEPOOL).is_some_and(|name| name == pool)
+            && claim
+                .labels()
+                .get(label::NODEPOOL)
+                .is_some_and(|name| name == pool)
     };
     let mut sum = Resources::default();
     let mut nodes = 0;
@@ -123,9 +170,14 @@ fn total(pool: &str, claims: &[Arc<NodeClaim>]) -> (BTreeMap<String, Quantity>, 
             }
         }
     }
-    let mut resources: BTreeMap<String, Quantity> =
-        COMMON.iter().map(|name| ((*name).to_owned(), quantity(name, sum.amount(name)))).collect();
-    resources.extend(sum.iter().map(|(name, amount)| (name.to_owned(), quantity(name, amount))));
+    let mut resources: BTreeMap<String, Quantity> = COMMON
+        .iter()
+        .map(|name| ((*name).to_owned(), quantity(name, sum.amount(name))))
+        .collect();
+    resources.extend(
+        sum.iter()
+            .map(|(name, amount)| (name.to_owned(), quantity(name, amount))),
+    );
     resources.insert(NODES.to_owned(), Quantity(nodes.to_string()));
     (resources, nodes)
 }
@@ -138,7 +190,10 @@ fn quantity(name: &str, amount: i64) -> Quantity {
 async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
     for condition in crate::node_class::status::worsened(before.conditions(), after.conditions()) {
         let note = format!("{}: {}", condition.type_, condition.message);
-        context.events.warning(before, event::INVALID_OBJECT, &note).await;
+        context
+            .events
+            .warning(before, event::INVALID_OBJECT, &note)
+            .await;
     }
 }
 
@@ -150,14 +205,27 @@ mod tests {
     fn a_pool_counts_its_own_claims_that_stay() {
         let claim = |pool: &str, cpu: &str| {
             let mut claim = NodeClaim::new("x", Default::default());
-            claim.labels_mut().insert(label::NODEPOOL.to_owned(), pool.to_owned());
-            claim.status.get_or_insert_default().capacity.insert("cpu".to_owned(), Quantity(cpu.to_owned()));
+            claim
+                .labels_mut()
+                .insert(label::NODEPOOL.to_owned(), pool.to_owned());
+            claim
+                .status
+                .get_or_insert_default()
+                .capacity
+                .insert("cpu".to_owned(), Quantity(cpu.to_owned()));
             claim
         };
         let mut going = claim("general", "64");
-        going.metadata.deletion_timestamp =
-            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
-        let claims = [claim("general", "2"), claim("general", "1500m"), claim("other", "8"), going].map(Arc::new);
+        going.metadata.deletion_timestamp = Some(
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH),
+        );
+        let claims = [
+            claim("general", "2"),
+            claim("general", "1500m"),
+            claim("other", "8"),
+            going,
+        ]
+        .map(Arc::new);
 
         let (resources, nodes) = total("general", &claims);
 

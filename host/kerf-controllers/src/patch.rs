@@ -18,7 +18,10 @@ use crate::error::Error;
 pub const FIELD_MANAGER: &str = "kerf";
 
 /// What a kind must be to be written back.
-pub trait Writable: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned {}
+pub trait Writable:
+    Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned
+{
+}
 impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned> Writable for K {}
 
 /// Brings the object on the API server from `before` to `after`: metadata and spec first, then status.
@@ -31,7 +34,10 @@ pub async fn write<K: Writable>(api: &Api<K>, before: &K, after: &K) -> Result<K
     let (before_main, before_status) = split(encode(before)?);
     let (after_main, after_status) = split(encode(after)?);
     let params = PatchParams::apply(FIELD_MANAGER);
-    let params = PatchParams { force: false, ..params };
+    let params = PatchParams {
+        force: false,
+        ..params
+    };
     let mut version = before.meta().resource_version.clone();
     let mut written = after.clone();
     if let Some(change) = difference(&before_main, &after_main) {
@@ -51,12 +57,17 @@ pub async fn write<K: Writable>(api: &Api<K>, before: &K, after: &K) -> Result<K
 }
 
 fn encode<K: Writable>(object: &K) -> Result<Value, Error> {
-    serde_json::to_value(object).map_err(|source| Error::Encode { object: crate::error::describe(object), source })
+    serde_json::to_value(object).map_err(|source| Error::Encode {
+        object: crate::error::describe(object),
+        source,
+    })
 }
 
 /// The object without its status, and the status.
 fn split(mut object: Value) -> (Value, Value) {
-    let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
+    let status = object
+        .as_object_mut()
+        .and_then(|fields| fields.remove("status"));
     (object, status.unwrap_or_else(|| json!({})))
 }
 
@@ -102,17 +113,24 @@ mod tests {
     #[test]
     fn a_patch_names_only_what_differs() {
         let before = json!({"metadata": {"name": "x", "labels": {"keep": "1", "gone": "2"}}, "list": [1, 2]});
-        let after = json!({"metadata": {"name": "x", "labels": {"keep": "1", "new": "3"}}, "list": [1]});
+        let after =
+            json!({"metadata": {"name": "x", "labels": {"keep": "1", "new": "3"}}, "list": [1]});
 
         let patch = difference(&before, &after).unwrap();
 
-        assert_eq!(patch, json!({"metadata": {"labels": {"new": "3", "gone": null}}, "list": [1]}));
+        assert_eq!(
+            patch,
+            json!({"metadata": {"labels": {"new": "3", "gone": null}}, "list": [1]})
+        );
     }
 
     #[test]
     fn every_patch_carries_the_version_that_was_read() {
         let patch = locked(json!({"status": {}}), Some("7"));
 
-        assert_eq!(patch, json!({"status": {}, "metadata": {"resourceVersion": "7"}}));
+        assert_eq!(
+            patch,
+            json!({"status": {}, "metadata": {"resourceVersion": "7"}})
+        );
     }
 }

@@ -81,11 +81,24 @@ impl Tracker {
 
 /// Identity, stage and node of a bound pod that is not a daemon's.
 fn place(pod: &Pod) -> Option<(u64, Stage, String)> {
-    let node = pod.spec.as_ref()?.node_name.clone().filter(|name| !name.is_empty())?;
-    if pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node") {
+    let node = pod
+        .spec
+        .as_ref()?
+        .node_name
+        .clone()
+        .filter(|name| !name.is_empty())?;
+    if pod
+        .owner_references()
+        .iter()
+        .any(|owner| owner.kind == "DaemonSet" || owner.kind == "Node")
+    {
         return None;
     }
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or_default();
     let stage = match phase {
         "Succeeded" | "Failed" => Stage::Finished,
         _ if pod.metadata.deletion_timestamp.is_some() => Stage::Terminating,
@@ -118,7 +131,10 @@ async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context)
         let Some(claim) = claim_on(&node, context) else {
             continue;
         };
-        let written = claim.status.as_ref().and_then(|status| status.last_pod_event_time);
+        let written = claim
+            .status
+            .as_ref()
+            .and_then(|status| status.last_pod_event_time);
         if written.is_some_and(|written| now.duration_since(written) < WRITE_PAUSE) {
             waiting.insert(node, at);
             continue;
@@ -143,8 +159,11 @@ fn claim_on(node: &str, context: &Context) -> Option<Arc<NodeClaim>> {
 
 async fn write(claim: &NodeClaim, at: Timestamp, context: &Context) -> Result<(), Error> {
     let mut wanted = claim.clone();
-    wanted.status.get_or_insert_default().last_pod_event_time = Some(kerf_api::time::whole_seconds(at));
-    patch::write(&Api::all(context.client.clone()), claim, &wanted).await.map(drop)
+    wanted.status.get_or_insert_default().last_pod_event_time =
+        Some(kerf_api::time::whole_seconds(at));
+    patch::write(&Api::all(context.client.clone()), claim, &wanted)
+        .await
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -156,8 +175,14 @@ mod tests {
     fn pod(uid: &str, phase: &str) -> Pod {
         let mut pod = Pod::default();
         pod.metadata.uid = Some(uid.to_owned());
-        pod.spec = Some(PodSpec { node_name: Some("node-1".to_owned()), ..PodSpec::default() });
-        pod.status = Some(PodStatus { phase: Some(phase.to_owned()), ..PodStatus::default() });
+        pod.spec = Some(PodSpec {
+            node_name: Some("node-1".to_owned()),
+            ..PodSpec::default()
+        });
+        pod.status = Some(PodStatus {
+            phase: Some(phase.to_owned()),
+            ..PodStatus::default()
+        });
         pod
     }
 

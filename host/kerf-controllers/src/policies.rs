@@ -12,7 +12,8 @@ use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::ecsnodeclass::{EcsNodeClass, Policy};
 use kerf_api::names::{event, label};
 use kerf_policy::{
-    CallLimits, CircuitState, Engine, FailurePolicy, Hook, Mode, PolicySpec, PolicyState, PolicyStatus, Registry,
+    CallLimits, CircuitState, Engine, FailurePolicy, Hook, Mode, PolicySpec, PolicyState,
+    PolicyStatus, Registry,
 };
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -36,7 +37,9 @@ impl Policies {
     /// When this machine cannot run WebAssembly.
     pub fn start() -> Result<Self, String> {
         let engine = Engine::new().map_err(|error| crate::error::chain(&error))?;
-        Ok(Self { registry: Arc::new(Registry::new(engine)) })
+        Ok(Self {
+            registry: Arc::new(Registry::new(engine)),
+        })
     }
 
     /// Where decisions find the policies.
@@ -55,17 +58,25 @@ impl Policies {
     pub async fn sync(&self, class: &EcsNodeClass, context: &Context) -> Vec<status::PolicyStatus> {
         let name = class.name_any();
         let before = self.registry.statuses(&name, Instant::now());
-        let wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)> =
-            class.spec.policies.iter().map(|policy| declared(policy, context)).collect();
+        let wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)> = class
+            .spec
+            .policies
+            .iter()
+            .map(|policy| declared(policy, context))
+            .collect();
         let registry = Arc::clone(&self.registry);
         let class_name = name.clone();
-        let synced = tokio::task::spawn_blocking(move || update(&registry, &class_name, wanted)).await;
+        let synced =
+            tokio::task::spawn_blocking(move || update(&registry, &class_name, wanted)).await;
         if let Err(error) = synced {
             tracing::error!(nodeclass = %name, %error, "the policy host died while it loaded a policy; what served before serves");
         }
         let after = self.registry.statuses(&name, Instant::now());
         announce(class, &before, &after, context).await;
-        let served = class.status.as_ref().map_or(&[][..], |status| &status.policies);
+        let served = class
+            .status
+            .as_ref()
+            .map_or(&[][..], |status| &status.policies);
         after.iter().map(|it| to_status(it, served)).collect()
     }
 }
@@ -86,15 +97,30 @@ fn update(registry: &Registry, class: &str, wanted: Vec<(PolicySpec, Result<Vec<
 /// A declared policy with its bytes, or why there are none.
 fn declared(policy: &Policy, context: &Context) -> (PolicySpec, Result<Vec<u8>, String>) {
     match spec(policy) {
-        Ok(spec) => (spec, source(policy, &context.stores.config_maps, &context.settings.namespace)),
-        Err(message) => (PolicySpec::new(&policy.name, Hook::InstanceSelection), Err(message)),
+        Ok(spec) => (
+            spec,
+            source(
+                policy,
+                &context.stores.config_maps,
+                &context.settings.namespace,
+            ),
+        ),
+        Err(message) => (
+            PolicySpec::new(&policy.name, Hook::InstanceSelection),
+            Err(message),
+        ),
     }
 }
 
 fn spec(policy: &Policy) -> Result<PolicySpec, String> {
-    let hook: Hook = policy.hook.as_str().parse().map_err(|error: kerf_policy::ParseHookError| error.to_string())?;
+    let hook: Hook = policy
+        .hook
+        .as_str()
+        .parse()
+        .map_err(|error: kerf_policy::ParseHookError| error.to_string())?;
     let digest = policy.digest.as_deref().map(str::parse).transpose();
-    let digest = digest.map_err(|error: kerf_policy::ParseDigestError| format!("digest: {error}"))?;
+    let digest =
+        digest.map_err(|error: kerf_policy::ParseDigestError| format!("digest: {error}"))?;
     Ok(PolicySpec {
         digest,
         order: policy.order,
@@ -115,19 +141,33 @@ fn spec(policy: &Policy) -> Result<PolicySpec, String> {
 
 fn limits(limits: &api::PolicyLimits) -> CallLimits {
     let mut wanted = CallLimits::default();
-    let timeout = limits.timeout.as_ref().and_then(|timeout| timeout.parse().ok().flatten());
-    wanted.timeout = timeout.and_then(|it| Duration::try_from(it).ok()).unwrap_or(wanted.timeout);
+    let timeout = limits
+        .timeout
+        .as_ref()
+        .and_then(|timeout| timeout.parse().ok().flatten());
+    wanted.timeout = timeout
+        .and_then(|it| Duration::try_from(it).ok())
+        .unwrap_or(wanted.timeout);
     let size = |value: Option<i32>, unit: usize, default: usize| {
-        value.and_then(|it| usize::try_from(it).ok()).map_or(default, |it| it.saturating_mul(unit))
+        value
+            .and_then(|it| usize::try_from(it).ok())
+            .map_or(default, |it| it.saturating_mul(unit))
     };
     wanted.memory_bytes = size(limits.memory_mib, MIB, wanted.memory_bytes);
     wanted.output_bytes = size(limits.output_kib, KIB, wanted.output_bytes);
-    wanted.fuel_base = limits.fuel.and_then(|it| u64::try_from(it).ok()).unwrap_or(wanted.fuel_base);
+    wanted.fuel_base = limits
+        .fuel
+        .and_then(|it| u64::try_from(it).ok())
+        .unwrap_or(wanted.fuel_base);
     wanted.clamped()
 }
 
 /// The component's bytes.
-fn source(policy: &Policy, config_maps: &Store<ConfigMap>, namespace: &str) -> Result<Vec<u8>, String> {
+fn source(
+    policy: &Policy,
+    config_maps: &Store<ConfigMap>,
+    namespace: &str,
+) -> Result<Vec<u8>, String> {
     if let Some(path) = &policy.source.path {
         return std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"));
     }
@@ -142,25 +182,48 @@ fn source(policy: &Policy, config_maps: &Store<ConfigMap>, namespace: &str) -> R
         return Ok(joined);
     }
     let name = source.name.as_deref().unwrap_or_default();
-    read_key(name, source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT), config_maps, namespace)
+    read_key(
+        name,
+        source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
+        config_maps,
+        namespace,
+    )
 }
 
-fn read_key(name: &str, key: &str, config_maps: &Store<ConfigMap>, namespace: &str) -> Result<Vec<u8>, String> {
+fn read_key(
+    name: &str,
+    key: &str,
+    config_maps: &Store<ConfigMap>,
+    namespace: &str,
+) -> Result<Vec<u8>, String> {
     let Some(config_map) = config_maps.get(&ObjectRef::new(name).within(namespace)) else {
         return Err(format!(
             "ConfigMap {namespace}/{name} is not there or lacks the label {}=true",
             label::POLICY
         ));
     };
-    let bytes = config_map.binary_data.as_ref().and_then(|data| data.get(key));
+    let bytes = config_map
+        .binary_data
+        .as_ref()
+        .and_then(|data| data.get(key));
     bytes.map(|bytes| bytes.0.clone()).ok_or_else(|| {
-        let keys: Vec<&str> = config_map.binary_data.iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let keys: Vec<&str> = config_map
+            .binary_data
+            .iter()
+            .flatten()
+            .map(|(key, _)| key.as_str())
+            .collect();
         format!("ConfigMap {namespace}/{name} has no binaryData key {key}; it has {keys:?}")
     })
 }
 
 /// One event when a version takes over or a load error is new.
-async fn announce(class: &EcsNodeClass, before: &[PolicyStatus], after: &[PolicyStatus], context: &Context) {
+async fn announce(
+    class: &EcsNodeClass,
+    before: &[PolicyStatus],
+    after: &[PolicyStatus],
+    context: &Context,
+) {
     let mut is_changed = before.len() != after.len();
     for now in after {
         let then = before.iter().find(|it| it.name == now.name);
@@ -168,15 +231,29 @@ async fn announce(class: &EcsNodeClass, before: &[PolicyStatus], after: &[Policy
             let version = now.version.as_deref().unwrap_or_default();
             let digest = now.digest.map(|it| it.to_string()).unwrap_or_default();
             let note = format!("policy {} version {version} ({digest}) serves", now.name);
-            context.events.normal(class, event::POLICY_LOADED, &note).await;
+            context
+                .events
+                .normal(class, event::POLICY_LOADED, &note)
+                .await;
             tracing::info!(nodeclass = %class.name_any(), policy = %now.name, %version, %digest, "policy loaded");
             is_changed = true;
         }
         let is_news = then.is_none_or(|it| it.last_error != now.last_error);
-        if let Some(error) = now.last_error.as_ref().filter(|_| is_news && now.state != PolicyState::Ready) {
-            let goes_on = if now.digest.is_some() { "; the version before goes on serving" } else { "" };
+        if let Some(error) = now
+            .last_error
+            .as_ref()
+            .filter(|_| is_news && now.state != PolicyState::Ready)
+        {
+            let goes_on = if now.digest.is_some() {
+                "; the version before goes on serving"
+            } else {
+                ""
+            };
             let note = format!("policy {}: {error}{goes_on}", now.name);
-            context.events.warning(class, event::POLICY_LOAD_FAILED, &note).await;
+            context
+                .events
+                .warning(class, event::POLICY_LOAD_FAILED, &note)
+                .await;
             tracing::warn!(nodeclass = %class.name_any(), policy = %now.name, %error, "policy not loaded");
         }
     }
@@ -187,11 +264,17 @@ async fn announce(class: &EcsNodeClass, before: &[PolicyStatus], after: &[Policy
 
 fn to_status(policy: &PolicyStatus, before: &[status::PolicyStatus]) -> status::PolicyStatus {
     let digest = policy.digest.map(|it| it.to_string());
-    let then = before.iter().find(|it| it.name == policy.name && it.digest == digest);
-    let loaded_at = then.and_then(|it| it.loaded_at).unwrap_or_else(crate::clock::now);
+    let then = before
+        .iter()
+        .find(|it| it.name == policy.name && it.digest == digest);
+    let loaded_at = then
+        .and_then(|it| it.loaded_at)
+        .unwrap_or_else(crate::clock::now);
     status::PolicyStatus {
         name: policy.name.clone(),
-        loaded_at: digest.is_some().then(|| kerf_api::time::whole_seconds(loaded_at)),
+        loaded_at: digest
+            .is_some()
+            .then(|| kerf_api::time::whole_seconds(loaded_at)),
         digest,
         version: policy.version.clone(),
         state: status::PolicyState::from(policy.state.as_str()),

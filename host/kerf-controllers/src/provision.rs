@@ -39,8 +39,14 @@ async fn plan(context: &Context) -> Plan {
         return Plan::default();
     }
     let plan = rounds::plan(&snapshot, context, "provision", clock::now());
-    context.metrics.scheduling_duration.observe(started.elapsed().as_secs_f64());
-    context.metrics.unschedulable_pods.set(i64::try_from(plan.unschedulable_pods()).unwrap_or(i64::MAX));
+    context
+        .metrics
+        .scheduling_duration
+        .observe(started.elapsed().as_secs_f64());
+    context
+        .metrics
+        .unschedulable_pods
+        .set(i64::try_from(plan.unschedulable_pods()).unwrap_or(i64::MAX));
     if !plan.new_claims.is_empty() {
         tracing::info!(
             pods = snapshot.pending_pods.len(),

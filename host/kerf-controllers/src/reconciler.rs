@@ -28,8 +28,14 @@ const TRIGGER_BUFFER: usize = 1024;
 const CONCURRENCY: u16 = 64;
 
 /// What a kind must be to have a reconciler.
-pub trait Reconciled: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static {}
-impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static> Reconciled for K {}
+pub trait Reconciled:
+    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static>
+    Reconciled for K
+{
+}
 
 /// Where to say that an object should be looked at.
 #[derive(Debug)]
@@ -71,11 +77,15 @@ pub async fn run<K, Fut>(
     K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
     Fut: Future<Output = Result<Action, Error>> + Send + 'static,
 {
-    let keys = stream::unfold(triggered, |mut keys| async { keys.recv().await.map(|key| (key, keys)) });
+    let keys = stream::unfold(triggered, |mut keys| async {
+        keys.recv().await.map(|key| (key, keys))
+    });
     let failures = Arc::new(Failures::default());
     let on_error = {
         let failures = Arc::clone(&failures);
-        move |object: Arc<K>, error: &Error, context: Arc<Context>| failures.retry(name, &*object, error, &context)
+        move |object: Arc<K>, error: &Error, context: Arc<Context>| {
+            failures.retry(name, &*object, error, &context)
+        }
     };
     let work = move |object: Arc<K>, context: Arc<Context>| {
         let failures = Arc::clone(&failures);
@@ -101,7 +111,10 @@ struct Failures(Mutex<HashMap<String, u32>>);
 
 impl Failures {
     fn forget(&self, key: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
     }
 
     fn retry<K: Resource<DynamicType = ()>>(
@@ -132,5 +145,9 @@ impl Failures {
 }
 
 fn count(context: &Context, controller: &'static str, result: &'static str) {
-    context.metrics.reconciles.get_or_create(&ReconcileLabels { controller, result }).inc();
+    context
+        .metrics
+        .reconciles
+        .get_or_create(&ReconcileLabels { controller, result })
+        .inc();
 }

@@ -20,8 +20,8 @@ use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::{
-    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_pool, pod_events, provision,
-    reconciler, termination,
+    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_pool,
+    pod_events, provision, reconciler, termination,
 };
 
 /// How this process comes to act.
@@ -82,11 +82,18 @@ pub async fn run(
     let metrics = Arc::new(Metrics::default());
     let is_ready = Arc::new(AtomicBool::new(false));
     let supervisor = Supervisor::default();
-    let (listener, address) = http::bind(metrics_address)
-        .await
-        .map_err(|source| StartError::Listen { address: metrics_address, source })?;
+    let (listener, address) =
+        http::bind(metrics_address)
+            .await
+            .map_err(|source| StartError::Listen {
+                address: metrics_address,
+                source,
+            })?;
     tracing::info!(%address, "serving metrics and probes");
-    let served = Served { metrics: Arc::clone(&metrics), is_ready: Arc::clone(&is_ready) };
+    let served = Served {
+        metrics: Arc::clone(&metrics),
+        is_ready: Arc::clone(&is_ready),
+    };
     supervisor.spawn("http", http::serve(listener, served));
 
     let (mut intake, stores) = Intake::new();
@@ -138,19 +145,43 @@ fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
     let keys = intake.into_keys();
     supervisor.spawn(
         "ecsnodeclass",
-        reconciler::run("ecsnodeclass", stores.node_classes.clone(), keys.node_classes, with(), node_class::reconcile),
+        reconciler::run(
+            "ecsnodeclass",
+            stores.node_classes.clone(),
+            keys.node_classes,
+            with(),
+            node_class::reconcile,
+        ),
     );
     supervisor.spawn(
         "nodepool",
-        reconciler::run("nodepool", stores.nodepools.clone(), keys.nodepools, with(), node_pool::reconcile),
+        reconciler::run(
+            "nodepool",
+            stores.nodepools.clone(),
+            keys.nodepools,
+            with(),
+            node_pool::reconcile,
+        ),
     );
     supervisor.spawn(
         "nodeclaim",
-        reconciler::run("nodeclaim", stores.nodeclaims.clone(), keys.nodeclaims, with(), lifecycle::reconcile),
+        reconciler::run(
+            "nodeclaim",
+            stores.nodeclaims.clone(),
+            keys.nodeclaims,
+            with(),
+            lifecycle::reconcile,
+        ),
     );
     supervisor.spawn(
         "node",
-        reconciler::run("node", stores.nodes.clone(), keys.nodes, with(), termination::node::reconcile),
+        reconciler::run(
+            "node",
+            stores.nodes.clone(),
+            keys.nodes,
+            with(),
+            termination::node::reconcile,
+        ),
     );
     supervisor.spawn("pod-events", pod_events::run(keys.pod_events, with()));
     supervisor.spawn("provisioner", provision::run(with()));
@@ -158,7 +189,11 @@ fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
     supervisor.spawn("garbage-collection", garbage::run(with()));
 }
 
-async fn until_end(supervisor: Supervisor, stop: &mut Stop, lost: impl Future<Output = ()>) -> Ended {
+async fn until_end(
+    supervisor: Supervisor,
+    stop: &mut Stop,
+    lost: impl Future<Output = ()>,
+) -> Ended {
     tokio::select! {
         () = stop.requested() => Ended::Stopped,
         () = lost => Ended::MustRestart("the lease is lost".to_owned()),
@@ -187,7 +222,10 @@ struct Stop {
 
 impl Stop {
     fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     async fn requested(&mut self) {

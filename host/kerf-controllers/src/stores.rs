@@ -32,14 +32,19 @@ impl Stores {
             return Vec::new();
         };
         let is_it = |node: &Node| provider_id_of(node).and_then(parse_provider_id) == Some(wanted);
-        self.nodes.state().into_iter().filter(|node| is_it(node)).collect()
+        self.nodes
+            .state()
+            .into_iter()
+            .filter(|node| is_it(node))
+            .collect()
     }
 
     /// The NodeClaim whose instance the Node runs on.
     #[must_use]
     pub fn claim_of(&self, node: &Node) -> Option<Arc<NodeClaim>> {
         let wanted = parse_provider_id(provider_id_of(node)?)?;
-        self.nodeclaims.find(|claim| claim.provider_id().and_then(parse_provider_id) == Some(wanted))
+        self.nodeclaims
+            .find(|claim| claim.provider_id().and_then(parse_provider_id) == Some(wanted))
     }
 }
 

@@ -21,8 +21,14 @@ use tokio::sync::oneshot;
 use crate::error::describe;
 
 /// What a kind must be to be watched.
-pub trait Watched: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static {}
-impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static> Watched for K {}
+pub trait Watched:
+    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static>
+    Watched for K
+{
+}
 
 /// What happened, without the details of how a list is delivered.
 #[derive(Debug)]
@@ -115,14 +121,21 @@ impl<K> OwnedChange<K> {
 
 /// The event with its object, or none when that does not deserialize. An object that was readable and is not any more
 /// stays as it was last understood.
-fn readable<K: Watched>(event: Event<DeserializeGuard<K>>, broken: &mut HashSet<String>) -> Option<Event<K>> {
+fn readable<K: Watched>(
+    event: Event<DeserializeGuard<K>>,
+    broken: &mut HashSet<String>,
+) -> Option<Event<K>> {
     let mut read = |guard: DeserializeGuard<K>| match guard.0 {
         Ok(object) => {
             broken.remove(&describe(&object));
             Some(object)
         }
         Err(invalid) => {
-            let name = format!("{} {}", K::kind(&()), invalid.metadata.name.clone().unwrap_or_default());
+            let name = format!(
+                "{} {}",
+                K::kind(&()),
+                invalid.metadata.name.clone().unwrap_or_default()
+            );
             if broken.insert(name.clone()) {
                 tracing::warn!(object = %name, error = %invalid.error, "object cannot be read and is left out; hint: compare it with the CRD's schema");
             }

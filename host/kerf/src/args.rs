@@ -55,7 +55,11 @@ pub struct Controller {
     #[arg(long, env = "DISABLE_LEADER_ELECTION")]
     pub disable_leader_election: bool,
     /// Name of the lease.
-    #[arg(long, env = "LEADER_ELECTION_NAME", default_value = "karpenter-leader-election")]
+    #[arg(
+        long,
+        env = "LEADER_ELECTION_NAME",
+        default_value = "karpenter-leader-election"
+    )]
     pub leader_election_name: String,
     /// The cloud.
     #[command(flatten)]
@@ -72,13 +76,28 @@ pub struct Controller {
 #[derive(Debug, clap::Args)]
 pub struct Cloud {
     /// AccessKey id.
-    #[arg(long, env = "ALIBABA_CLOUD_ACCESS_KEY_ID", hide_env_values = true, default_value = "")]
+    #[arg(
+        long,
+        env = "ALIBABA_CLOUD_ACCESS_KEY_ID",
+        hide_env_values = true,
+        default_value = ""
+    )]
     pub access_key_id: String,
     /// AccessKey secret; give it by the environment, not on the command line.
-    #[arg(long, env = "ALIBABA_CLOUD_ACCESS_KEY_SECRET", hide_env_values = true, default_value = "")]
+    #[arg(
+        long,
+        env = "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+        hide_env_values = true,
+        default_value = ""
+    )]
     pub access_key_secret: String,
     /// Token of temporary credentials.
-    #[arg(long, env = "ALIBABA_CLOUD_SECURITY_TOKEN", hide_env_values = true, default_value = "")]
+    #[arg(
+        long,
+        env = "ALIBABA_CLOUD_SECURITY_TOKEN",
+        hide_env_values = true,
+        default_value = ""
+    )]
     pub security_token: String,
     /// Endpoint of ECS, such as ecs.cn-hangzhou.aliyuncs.com or http://127.0.0.1:1234.
     #[arg(long, env = "ECS_ENDPOINT")]

@@ -38,9 +38,12 @@ async fn run_async(args: Controller) -> anyhow::Result<()> {
     let leadership = if args.disable_leader_election {
         Leadership::Alone
     } else {
-        Leadership::Lease { name: args.leader_election_name.clone() }
+        Leadership::Lease {
+            name: args.leader_election_name.clone(),
+        }
     };
-    let ended = kerf_controllers::run(client, cloud, settings, args.metrics_address, leadership).await?;
+    let ended =
+        kerf_controllers::run(client, cloud, settings, args.metrics_address, leadership).await?;
     match ended {
         kerf_controllers::Ended::Stopped => Ok(()),
         kerf_controllers::Ended::MustRestart(why) => Err(Restart(why).into()),
@@ -66,7 +69,11 @@ async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
 
 fn provider(args: &Controller) -> anyhow::Result<Provider> {
     let cloud = &args.cloud;
-    let mut config = ClientConfig::new(args.region.as_str(), credentials(cloud)?, Clock::new(clock::now));
+    let mut config = ClientConfig::new(
+        args.region.as_str(),
+        credentials(cloud)?,
+        Clock::new(clock::now),
+    );
     config.signature = match cloud.signature.as_str() {
         "acs3" => SignatureVersion::Acs3,
         "v1" => SignatureVersion::V1,
@@ -89,10 +96,17 @@ fn provider(args: &Controller) -> anyhow::Result<Provider> {
             config.endpoints.insert(product, endpoint.to_owned());
         }
     }
-    let client = kerf_cloud::rpc::Client::new(config).context("cannot make a client for the cloud")?;
-    let name = if args.cluster_name.is_empty() { &args.cluster_id } else { &args.cluster_name };
+    let client =
+        kerf_cloud::rpc::Client::new(config).context("cannot make a client for the cloud")?;
+    let name = if args.cluster_name.is_empty() {
+        &args.cluster_id
+    } else {
+        &args.cluster_name
+    };
     if name.is_empty() {
-        bail!("--cluster-id (or --cluster-name for a self-managed cluster) is needed: it tells this cluster's instances from others'");
+        bail!(
+            "--cluster-id (or --cluster-name for a self-managed cluster) is needed: it tells this cluster's instances from others'"
+        );
     }
     let mut provider = ProviderConfig::new(args.region.as_str(), name.as_str());
     provider.cluster_id.clone_from(&args.cluster_id);
@@ -102,9 +116,15 @@ fn provider(args: &Controller) -> anyhow::Result<Provider> {
 
 fn credentials(cloud: &Cloud) -> anyhow::Result<CredentialSource> {
     if cloud.access_key_id.is_empty() || cloud.access_key_secret.is_empty() {
-        bail!("no cloud credentials: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET");
+        bail!(
+            "no cloud credentials: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET"
+        );
     }
-    let (id, secret, token) = (&cloud.access_key_id, &cloud.access_key_secret, &cloud.security_token);
+    let (id, secret, token) = (
+        &cloud.access_key_id,
+        &cloud.access_key_secret,
+        &cloud.security_token,
+    );
     let credentials = if token.is_empty() {
         Credentials::access_key(id.as_str(), secret.as_str())
     } else {
@@ -115,7 +135,11 @@ fn credentials(cloud: &Cloud) -> anyhow::Result<CredentialSource> {
 
 fn settings(args: &Controller) -> Settings {
     let timing = &args.timing;
-    let mut settings = Settings::new(args.region.clone(), args.cluster_id.clone(), args.namespace.clone());
+    let mut settings = Settings::new(
+        args.region.clone(),
+        args.cluster_id.clone(),
+        args.namespace.clone(),
+    );
     settings.batch_idle = timing.batch_idle_duration;
     settings.batch_max = timing.batch_max_duration;
     settings.disruption_poll = timing.disruption_poll_duration;

@@ -22,5 +22,9 @@ pub fn code(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::from(OK);
     };
     tracing::error!(error = %format!("{error:#}"), "kerf stops");
-    ExitCode::from(if error.is::<Restart>() { RESTART } else { FAILED })
+    ExitCode::from(if error.is::<Restart>() {
+        RESTART
+    } else {
+        FAILED
+    })
 }

@@ -16,7 +16,12 @@ pub enum Format {
 #[derive(Debug, Clone, clap::Args)]
 pub struct Log {
     /// Least severe level that is logged: error, warn, info, debug, trace, or a tracing filter such as `kerf_cloud=debug,info`.
-    #[arg(long = "log-level", env = "LOG_LEVEL", default_value = "info", global = true)]
+    #[arg(
+        long = "log-level",
+        env = "LOG_LEVEL",
+        default_value = "info",
+        global = true
+    )]
     level: String,
     /// Form of log lines.
     #[arg(long = "log-format", env = "LOG_FORMAT", value_enum, default_value_t = Format::Text, global = true)]
@@ -29,7 +34,9 @@ pub fn start(log: &Log) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new("info"), Some(error)),
     };
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match log.format {
         Format::Text => subscriber.with_target(false).init(),
         Format::Json => subscriber.json().init(),

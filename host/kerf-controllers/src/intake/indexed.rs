@@ -19,6 +19,10 @@ pub(super) fn effect<K: Tracked>(is_changed: bool) -> Effect {
         | Kind::EcsNodeClass
         | Kind::PersistentVolumeClaim
         | Kind::PersistentVolume => Effect::Demand,
-        Kind::NodeClaim | Kind::DaemonSet | Kind::StorageClass | Kind::CsiNode | Kind::Namespace => Effect::Changed,
+        Kind::NodeClaim
+        | Kind::DaemonSet
+        | Kind::StorageClass
+        | Kind::CsiNode
+        | Kind::Namespace => Effect::Changed,
     }
 }

@@ -23,26 +23,42 @@ const RECHECK: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the Node cannot be written.
 pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Duration>, Error> {
-    let is_open = is_unknown(draft, condition::INITIALIZED) && draft.conditions.is_true(condition::REGISTERED);
-    let Some(provider_id) = draft.claim.provider_id().map(str::to_owned).filter(|_| is_open) else {
+    let is_open = is_unknown(draft, condition::INITIALIZED)
+        && draft.conditions.is_true(condition::REGISTERED);
+    let Some(provider_id) = draft
+        .claim
+        .provider_id()
+        .map(str::to_owned)
+        .filter(|_| is_open)
+    else {
         return Ok(None);
     };
     let nodes = context.stores.nodes_of(&provider_id);
     let obstacle = match nodes.as_slice() {
         [node] => obstacle(node, &draft.claim),
-        _ => Some((reason::NODE_NOT_FOUND, format!("no node with providerID {provider_id}"))),
+        _ => Some((
+            reason::NODE_NOT_FOUND,
+            format!("no node with providerID {provider_id}"),
+        )),
     };
     if let Some((reason, message)) = obstacle {
-        draft.conditions.set_unknown(condition::INITIALIZED, reason, &message);
+        draft
+            .conditions
+            .set_unknown(condition::INITIALIZED, reason, &message);
         return Ok(Some(RECHECK));
     }
     let node = &nodes[0];
     let mut wanted = (**node).clone();
-    wanted.labels_mut().insert(label::INITIALIZED.to_owned(), "true".to_owned());
+    wanted
+        .labels_mut()
+        .insert(label::INITIALIZED.to_owned(), "true".to_owned());
     patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
     draft.conditions.set_true(condition::INITIALIZED);
     let note = format!("node {} is ready for pods", node.name_any());
-    context.events.normal(&draft.claim, event::INITIALIZED, &note).await;
+    context
+        .events
+        .normal(&draft.claim, event::INITIALIZED, &note)
+        .await;
     Ok(None)
 }
 
@@ -52,15 +68,31 @@ fn obstacle(node: &Node, claim: &NodeClaim) -> Option<(&'static str, String)> {
     if !is_ready(node) {
         return Some((reason::NODE_NOT_READY, format!("node {name} is not Ready")));
     }
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default();
     let is_same = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
-    let startup = |found: &&Taint| claim.spec.startup_taints.iter().any(|startup| is_same(startup, found));
+    let startup = |found: &&Taint| {
+        claim
+            .spec
+            .startup_taints
+            .iter()
+            .any(|startup| is_same(startup, found))
+    };
     if let Some(found) = taints.iter().find(startup) {
-        let message = format!("startup taint {}:{} is still on node {name}", found.key, found.effect);
+        let message = format!(
+            "startup taint {}:{} is still on node {name}",
+            found.key, found.effect
+        );
         return Some((reason::STARTUP_TAINTS_EXIST, message));
     }
     if let Some(found) = taints.iter().find(|found| is_ephemeral(found)) {
-        let message = format!("taint {}:{} is still on node {name}", found.key, found.effect);
+        let message = format!(
+            "taint {}:{} is still on node {name}",
+            found.key, found.effect
+        );
         return Some((reason::KNOWN_EPHEMERAL_TAINTS_EXIST, message));
     }
     let resource = missing_resource(node, claim)?;
@@ -71,22 +103,43 @@ fn obstacle(node: &Node, claim: &NodeClaim) -> Option<(&'static str, String)> {
 fn is_ephemeral(taint: &Taint) -> bool {
     TaintEffect::parse(&taint.effect).is_some_and(|effect| {
         let value = taint.value.clone().unwrap_or_default();
-        kerf_core::taint::Taint { key: taint.key.clone(), value, effect }.is_ephemeral()
+        kerf_core::taint::Taint {
+            key: taint.key.clone(),
+            value,
+            effect,
+        }
+        .is_ephemeral()
     })
 }
 
 /// Whether the Node's Ready condition is True.
 #[must_use]
 pub fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn missing_resource<'a>(node: &Node, claim: &'a NodeClaim) -> Option<&'a str> {
     let requests = &claim.spec.resources.as_ref()?.requests;
-    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let is_shown = |name: &String| allocatable.and_then(|it| it.get(name)).is_some_and(|amount| !is_zero(amount));
-    requests.iter().find(|(name, amount)| !is_zero(amount) && !is_shown(name)).map(|(name, _)| name.as_str())
+    let allocatable = node
+        .status
+        .as_ref()
+        .and_then(|status| status.allocatable.as_ref());
+    let is_shown = |name: &String| {
+        allocatable
+            .and_then(|it| it.get(name))
+            .is_some_and(|amount| !is_zero(amount))
+    };
+    requests
+        .iter()
+        .find(|(name, amount)| !is_zero(amount) && !is_shown(name))
+        .map(|(name, _)| name.as_str())
 }
 
 /// A quantity is zero when none of its digits is not: the unit does not matter.
@@ -101,8 +154,18 @@ mod tests {
     use super::*;
 
     fn ready_node() -> Node {
-        let ready = NodeCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..NodeCondition::default() };
-        Node { status: Some(NodeStatus { conditions: Some(vec![ready]), ..NodeStatus::default() }), ..Node::default() }
+        let ready = NodeCondition {
+            type_: "Ready".to_owned(),
+            status: "True".to_owned(),
+            ..NodeCondition::default()
+        };
+        Node {
+            status: Some(NodeStatus {
+                conditions: Some(vec![ready]),
+                ..NodeStatus::default()
+            }),
+            ..Node::default()
+        }
     }
 
     fn claim_for(resource: &str, amount: &str) -> NodeClaim {
@@ -122,17 +185,27 @@ mod tests {
 
     #[test]
     fn a_request_of_zero_needs_nothing() {
-        assert_eq!(obstacle(&ready_node(), &claim_for("nvidia.com/gpu", "0")), None);
+        assert_eq!(
+            obstacle(&ready_node(), &claim_for("nvidia.com/gpu", "0")),
+            None
+        );
     }
 
     #[test]
     fn a_startup_taint_keeps_the_node_back_until_it_is_gone() {
-        let agent = Taint { key: "agent".to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
+        let agent = Taint {
+            key: "agent".to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        };
         let mut claim = claim_for("cpu", "0");
         claim.spec.startup_taints = vec![agent.clone()];
         let mut node = ready_node();
         node.spec.get_or_insert_default().taints = Some(vec![agent]);
 
-        assert_eq!(obstacle(&node, &claim).unwrap().0, reason::STARTUP_TAINTS_EXIST);
+        assert_eq!(
+            obstacle(&node, &claim).unwrap().0,
+            reason::STARTUP_TAINTS_EXIST
+        );
     }
 }

@@ -12,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kerf_api::names::{annotation, condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::bootstrap::NodeSettings;
-use kerf_cloud::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, Launched, OfferingFailure};
+use kerf_cloud::provider::launch::{
+    Attempt, LaunchOutcome, LaunchRequest, Launched, OfferingFailure,
+};
 use kerf_core::labels;
 use kerf_core::resources::{Resources, quantity_of};
 use kerf_core::taint::TaintEffect;
@@ -60,7 +62,11 @@ impl Step {
 ///
 /// # Errors
 /// When the claim cannot be written.
-pub async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context) -> Result<Step, Error> {
+pub async fn advance(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+) -> Result<Step, Error> {
     if !is_unknown(draft, condition::LAUNCHED) {
         return Ok(Step::Done);
     }
@@ -68,21 +74,37 @@ pub async fn advance(draft: &mut Draft, api: &Api<NodeClaim>, context: &Context)
     let class = match context.classes.usable(&class_name) {
         Ok(class) => class,
         Err(message) => {
-            draft.conditions.set_unknown(condition::LAUNCHED, reason::NODE_CLASS_NOT_READY, &message);
+            draft.conditions.set_unknown(
+                condition::LAUNCHED,
+                reason::NODE_CLASS_NOT_READY,
+                &message,
+            );
             return Ok(Step::Again(CLASS_RETRY));
         }
     };
     record_group(draft, api).await?;
-    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::TOKEN_RECORDED).await;
+    failpoint::pass(
+        context.settings.failpoint.as_deref(),
+        failpoint::TOKEN_RECORDED,
+    )
+    .await;
     let request = request(&draft.claim, &class);
     let outcome = launch(draft, api, context, &request).await;
-    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::LAUNCHED_UNRECORDED).await;
+    failpoint::pass(
+        context.settings.failpoint.as_deref(),
+        failpoint::LAUNCHED_UNRECORDED,
+    )
+    .await;
     settle(draft, api, context, &class, outcome).await
 }
 
 /// Writes the launch group into the claim, once.
 async fn record_group(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
-    if draft.claim.annotations().contains_key(annotation::LAUNCH_GROUP) {
+    if draft
+        .claim
+        .annotations()
+        .contains_key(annotation::LAUNCH_GROUP)
+    {
         return Ok(());
     }
     // The uid is unique for all time, so nothing of a deleted claim of the same name can be taken for this one's.
@@ -111,10 +133,17 @@ async fn launch(
     outcome
 }
 
-async fn record_attempt(draft: &mut Draft, api: &Api<NodeClaim>, attempt: &Attempt) -> Result<(), String> {
+async fn record_attempt(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    attempt: &Attempt,
+) -> Result<(), String> {
     let text = serde_json::to_string(attempt).map_err(|error| error.to_string())?;
     let annotations = draft.claim.annotations_mut();
-    annotations.insert(annotation::LAUNCH_PARAMS_HASH.to_owned(), attempt.params_hash.clone());
+    annotations.insert(
+        annotation::LAUNCH_PARAMS_HASH.to_owned(),
+        attempt.params_hash.clone(),
+    );
     annotations.insert(annotation::LAUNCH_ATTEMPT.to_owned(), text);
     draft.write(api).await.map_err(|error| chain(&error))
 }
@@ -122,21 +151,39 @@ async fn record_attempt(draft: &mut Draft, api: &Api<NodeClaim>, attempt: &Attem
 /// What the claim asks for, in the cloud's words. Pure.
 fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
     let annotations = claim.annotations();
-    let planned = annotations.get(annotation::LAUNCH_OFFERINGS).map(|text| offerings::decode(text));
-    let offerings = planned.filter(|offerings| !offerings.is_empty()).unwrap_or_else(|| {
-        offerings::from_requirements(&offerings::requirements(claim), &class.instance_types)
-    });
+    let planned = annotations
+        .get(annotation::LAUNCH_OFFERINGS)
+        .map(|text| offerings::decode(text));
+    let offerings = planned
+        .filter(|offerings| !offerings.is_empty())
+        .unwrap_or_else(|| {
+            offerings::from_requirements(&offerings::requirements(claim), &class.instance_types)
+        });
     LaunchRequest {
         class: Arc::clone(&class.resolved),
-        node_pool: claim.labels().get(label::NODEPOOL).cloned().unwrap_or_default(),
+        node_pool: claim
+            .labels()
+            .get(label::NODEPOOL)
+            .cloned()
+            .unwrap_or_default(),
         node_claim: claim.name_any(),
-        group: annotations.get(annotation::LAUNCH_GROUP).cloned().unwrap_or_default(),
-        last_attempt: annotations.get(annotation::LAUNCH_ATTEMPT).and_then(|text| serde_json::from_str(text).ok()),
+        group: annotations
+            .get(annotation::LAUNCH_GROUP)
+            .cloned()
+            .unwrap_or_default(),
+        last_attempt: annotations
+            .get(annotation::LAUNCH_ATTEMPT)
+            .and_then(|text| serde_json::from_str(text).ok()),
         offerings,
         node: NodeSettings {
             labels: claim.labels().clone(),
             taints: claim.spec.taints.iter().filter_map(taint_of).collect(),
-            startup_taints: claim.spec.startup_taints.iter().filter_map(taint_of).collect(),
+            startup_taints: claim
+                .spec
+                .startup_taints
+                .iter()
+                .filter_map(taint_of)
+                .collect(),
             ..NodeSettings::default()
         },
     }
@@ -145,7 +192,11 @@ fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
 /// The schema allows no other effects than the three that are known.
 fn taint_of(taint: &Taint) -> Option<kerf_core::taint::Taint> {
     let effect = TaintEffect::parse(&taint.effect)?;
-    Some(kerf_core::taint::Taint { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect })
+    Some(kerf_core::taint::Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone().unwrap_or_default(),
+        effect,
+    })
 }
 
 async fn settle(
@@ -158,25 +209,46 @@ async fn settle(
     match outcome {
         LaunchOutcome::Launched(launched) => {
             record_instance(draft, class, &launched);
-            context.events.normal(&draft.claim, event::LAUNCHED, &launched_note(&launched)).await;
+            context
+                .events
+                .normal(&draft.claim, event::LAUNCHED, &launched_note(&launched))
+                .await;
             Ok(Step::Done)
         }
         LaunchOutcome::InsufficientCapacity { offerings } => {
             let note = capacity_note(&offerings);
-            context.events.warning(&draft.claim, event::INSUFFICIENT_CAPACITY_ERROR, &note).await;
-            draft.conditions.set_unknown(condition::LAUNCHED, reason::INSUFFICIENT_CAPACITY, &note);
-            let disruption = Disruption { reason: "insufficient_capacity", note: &note };
+            context
+                .events
+                .warning(&draft.claim, event::INSUFFICIENT_CAPACITY_ERROR, &note)
+                .await;
+            draft
+                .conditions
+                .set_unknown(condition::LAUNCHED, reason::INSUFFICIENT_CAPACITY, &note);
+            let disruption = Disruption {
+                reason: "insufficient_capacity",
+                note: &note,
+            };
             disrupt(&draft.claim, api, context, &disruption).await?;
             Ok(Step::GaveUp)
         }
         LaunchOutcome::NotReady { reason, message } => {
-            draft.conditions.set_unknown(condition::LAUNCHED, reason.as_str(), &message);
-            context.events.warning(&draft.claim, event::LAUNCH_FAILED, &message).await;
+            draft
+                .conditions
+                .set_unknown(condition::LAUNCHED, reason.as_str(), &message);
+            context
+                .events
+                .warning(&draft.claim, event::LAUNCH_FAILED, &message)
+                .await;
             Ok(Step::Again(context.settings.launch_retry))
         }
         LaunchOutcome::Retry { after, message } => {
-            draft.conditions.set_unknown(condition::LAUNCHED, reason::LAUNCH_FAILED, &message);
-            context.events.warning(&draft.claim, event::LAUNCH_FAILED, &message).await;
+            draft
+                .conditions
+                .set_unknown(condition::LAUNCHED, reason::LAUNCH_FAILED, &message);
+            context
+                .events
+                .warning(&draft.claim, event::LAUNCH_FAILED, &message)
+                .await;
             Ok(Step::Again(after))
         }
     }
@@ -185,20 +257,34 @@ async fn settle(
 /// Writes down what the instance is. Pure.
 fn record_instance(draft: &mut Draft, class: &ClassState, launched: &Launched) {
     let instance = &launched.instance;
-    let instance_type = class.instance_types.iter().find(|it| *it.name == *instance.instance_type);
+    let instance_type = class
+        .instance_types
+        .iter()
+        .find(|it| *it.name == *instance.instance_type);
     let labels = draft.claim.labels_mut();
     if let Some(instance_type) = instance_type {
         for requirement in instance_type.requirements.iter() {
             if let Some(value) = requirement.single_value() {
-                labels.entry(requirement.key().to_owned()).or_insert_with(|| value.to_owned());
+                labels
+                    .entry(requirement.key().to_owned())
+                    .or_insert_with(|| value.to_owned());
             }
         }
     }
     // What the instance really is wins over what was asked for.
-    labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.instance_type.clone());
+    labels.insert(
+        labels::INSTANCE_TYPE.to_owned(),
+        instance.instance_type.clone(),
+    );
     labels.insert(labels::ZONE.to_owned(), instance.zone_id.clone());
-    labels.insert(labels::CAPACITY_TYPE.to_owned(), instance.capacity_type.as_str().to_owned());
-    labels.insert(labels::ARCH.to_owned(), launched.architecture.as_str().to_owned());
+    labels.insert(
+        labels::CAPACITY_TYPE.to_owned(),
+        instance.capacity_type.as_str().to_owned(),
+    );
+    labels.insert(
+        labels::ARCH.to_owned(),
+        launched.architecture.as_str().to_owned(),
+    );
     labels.insert(labels::REGION.to_owned(), instance.region_id.clone());
     let status = draft.status_mut();
     status.provider_id = Some(instance.provider_id());
@@ -211,12 +297,24 @@ fn record_instance(draft: &mut Draft, class: &ClassState, launched: &Launched) {
 }
 
 fn quantities(resources: &Resources) -> BTreeMap<String, Quantity> {
-    resources.iter().map(|(name, amount)| (name.to_owned(), Quantity(quantity_of(name, amount).to_string()))).collect()
+    resources
+        .iter()
+        .map(|(name, amount)| {
+            (
+                name.to_owned(),
+                Quantity(quantity_of(name, amount).to_string()),
+            )
+        })
+        .collect()
 }
 
 fn launched_note(launched: &Launched) -> String {
     let instance = &launched.instance;
-    let how = if launched.is_adopted { "found" } else { "launched" };
+    let how = if launched.is_adopted {
+        "found"
+    } else {
+        "launched"
+    };
     format!(
         "{how} instance {} ({}, {}, {})",
         instance.id, instance.instance_type, instance.zone_id, instance.capacity_type
@@ -235,7 +333,11 @@ fn capacity_note(failures: &[OfferingFailure]) -> String {
         )
     });
     let mut note = shown.collect::<Vec<_>>().join("; ");
-    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN_MAX).filter(|more| *more > 0) {
+    if let Some(more) = failures
+        .len()
+        .checked_sub(FAILURES_SHOWN_MAX)
+        .filter(|more| *more > 0)
+    {
         note.push_str(&format!("; and {more} more"));
     }
     note

@@ -17,14 +17,20 @@ use crate::termination::claim::{Disruption, disrupt};
 ///
 /// # Errors
 /// When the claim cannot be deleted.
-pub async fn advance(draft: &Draft, api: &Api<NodeClaim>, context: &Context) -> Result<Option<Duration>, Error> {
+pub async fn advance(
+    draft: &Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+) -> Result<Option<Duration>, Error> {
     let launched = draft.conditions.find(condition::LAUNCHED);
     let registered = draft.conditions.find(condition::REGISTERED);
     let (waiting, timeout, reason) = match (launched, registered) {
         (_, Some(registered)) if registered.is_true() => return Ok(None),
-        (Some(launched), Some(registered)) if launched.is_true() => {
-            (registered, context.settings.registration_timeout, "registration_timeout")
-        }
+        (Some(launched), Some(registered)) if launched.is_true() => (
+            registered,
+            context.settings.registration_timeout,
+            "registration_timeout",
+        ),
         (Some(launched), _) => (launched, context.settings.launch_timeout, "launch_timeout"),
         (None, _) => return Ok(None),
     };
@@ -36,8 +42,20 @@ pub async fn advance(draft: &Draft, api: &Api<NodeClaim>, context: &Context) -> 
             timeout.as_secs(),
             waiting.message
         );
-        context.events.warning(&draft.claim, event::LAUNCH_FAILED, &note).await;
-        disrupt(&draft.claim, api, context, &Disruption { reason, note: &note }).await?;
+        context
+            .events
+            .warning(&draft.claim, event::LAUNCH_FAILED, &note)
+            .await;
+        disrupt(
+            &draft.claim,
+            api,
+            context,
+            &Disruption {
+                reason,
+                note: &note,
+            },
+        )
+        .await?;
         return Ok(None);
     };
     Ok(Some(left))
@@ -47,5 +65,7 @@ pub async fn advance(draft: &Draft, api: &Api<NodeClaim>, context: &Context) -> 
 fn started_at(launched: Option<&Condition>, waiting: &Condition) -> jiff::Timestamp {
     launched
         .filter(|launched| launched.status == ConditionStatus::True)
-        .map_or(waiting.last_transition_time, |launched| launched.last_transition_time)
+        .map_or(waiting.last_transition_time, |launched| {
+            launched.last_transition_time
+        })
 }

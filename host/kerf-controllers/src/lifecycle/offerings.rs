@@ -21,7 +21,12 @@ pub fn encode(offerings: &[PlannedOffering]) -> String {
     let parts: Vec<String> = offerings
         .iter()
         .take(OFFERINGS_MAX)
-        .map(|offering| format!("{}/{}/{}", offering.instance_type, offering.zone, offering.capacity_type))
+        .map(|offering| {
+            format!(
+                "{}/{}/{}",
+                offering.instance_type, offering.zone, offering.capacity_type
+            )
+        })
         .collect();
     parts.join(",")
 }
@@ -36,7 +41,11 @@ fn decode_one(text: &str) -> Option<LaunchOffering> {
     let mut parts = text.split('/');
     let (instance_type, zone_id, capacity_type) = (parts.next()?, parts.next()?, parts.next()?);
     let capacity_type = CapacityType::parse(capacity_type)?;
-    Some(LaunchOffering { instance_type: instance_type.to_owned(), zone_id: zone_id.to_owned(), capacity_type })
+    Some(LaunchOffering {
+        instance_type: instance_type.to_owned(),
+        zone_id: zone_id.to_owned(),
+        capacity_type,
+    })
 }
 
 /// The claim's requirements; an item that cannot be read is left out, which only widens the choice of a claim that is
@@ -53,10 +62,20 @@ pub fn requirements(claim: &NodeClaim) -> Requirements {
 
 /// Every available offering that the requirements allow, cheapest first; ties by type, zone and capacity type.
 #[must_use]
-pub fn from_requirements(requirements: &Requirements, types: &[Arc<InstanceType>]) -> Vec<LaunchOffering> {
+pub fn from_requirements(
+    requirements: &Requirements,
+    types: &[Arc<InstanceType>],
+) -> Vec<LaunchOffering> {
     let mut found = Vec::new();
-    for instance_type in types.iter().filter(|it| requirements.intersects(&it.requirements)) {
-        for offering in instance_type.offerings.iter().filter(|it| it.is_available() && it.is_allowed_by(requirements)) {
+    for instance_type in types
+        .iter()
+        .filter(|it| requirements.intersects(&it.requirements))
+    {
+        for offering in instance_type
+            .offerings
+            .iter()
+            .filter(|it| it.is_available() && it.is_allowed_by(requirements))
+        {
             let launch = LaunchOffering {
                 instance_type: instance_type.name.to_string(),
                 zone_id: offering.zone.to_string(),
@@ -66,7 +85,13 @@ pub fn from_requirements(requirements: &Requirements, types: &[Arc<InstanceType>
         }
     }
     found.sort_by(|(a_price, a), (b_price, b)| {
-        let key = |it: &LaunchOffering| (it.instance_type.clone(), it.zone_id.clone(), it.capacity_type);
+        let key = |it: &LaunchOffering| {
+            (
+                it.instance_type.clone(),
+                it.zone_id.clone(),
+                it.capacity_type,
+            )
+        };
         a_price.cmp(b_price).then_with(|| key(a).cmp(&key(b)))
     });
     found.truncate(OFFERINGS_MAX);
@@ -90,6 +115,9 @@ mod tests {
 
     #[test]
     fn a_part_that_nobody_can_read_is_left_out() {
-        assert_eq!(decode("ecs.g7.large/cn-hangzhou-i/spot,nonsense,a/b/c").len(), 1);
+        assert_eq!(
+            decode("ecs.g7.large/cn-hangzhou-i/spot,nonsense,a/b/c").len(),
+            1
+        );
     }
 }

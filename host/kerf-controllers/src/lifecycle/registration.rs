@@ -27,8 +27,14 @@ const RECHECK: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the Node cannot be written.
 pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Duration>, Error> {
-    let is_open = is_unknown(draft, condition::REGISTERED) && draft.conditions.is_true(condition::LAUNCHED);
-    let Some(provider_id) = draft.claim.provider_id().map(str::to_owned).filter(|_| is_open) else {
+    let is_open =
+        is_unknown(draft, condition::REGISTERED) && draft.conditions.is_true(condition::LAUNCHED);
+    let Some(provider_id) = draft
+        .claim
+        .provider_id()
+        .map(str::to_owned)
+        .filter(|_| is_open)
+    else {
         return Ok(None);
     };
     let nodes = context.stores.nodes_of(&provider_id);
@@ -36,62 +42,113 @@ pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Dura
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };
-    if !node.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label::REGISTERED)) && !is_unregistered(node) {
+    if !node
+        .metadata
+        .labels
+        .as_ref()
+        .is_some_and(|labels| labels.contains_key(label::REGISTERED))
+        && !is_unregistered(node)
+    {
         let note = format!(
             "node {} joined without the taint {}: pods may have started on it before it was set up; \
              hint: pass --taints in the join script",
             node.name_any(),
             taint::UNREGISTERED
         );
-        context.events.warning(&draft.claim, event::UNREGISTERED_TAINT_MISSING, &note).await;
+        context
+            .events
+            .warning(&draft.claim, event::UNREGISTERED_TAINT_MISSING, &note)
+            .await;
     }
     let wanted = registered(node, &draft.claim);
     let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
     let node_name = written.name_any();
     draft.conditions.set_true(condition::REGISTERED);
     draft.status_mut().node_name = Some(node_name.clone());
-    context.events.normal(&draft.claim, event::REGISTERED, &format!("node {node_name} registered")).await;
-    let nodepool = draft.claim.labels().get(label::NODEPOOL).cloned().unwrap_or_default();
-    context.metrics.nodes_created.get_or_create(&PoolLabels { nodepool }).inc();
+    context
+        .events
+        .normal(
+            &draft.claim,
+            event::REGISTERED,
+            &format!("node {node_name} registered"),
+        )
+        .await;
+    let nodepool = draft
+        .claim
+        .labels()
+        .get(label::NODEPOOL)
+        .cloned()
+        .unwrap_or_default();
+    context
+        .metrics
+        .nodes_created
+        .get_or_create(&PoolLabels { nodepool })
+        .inc();
     Ok(None)
 }
 
 /// Whether the condition is still open.
 pub fn is_unknown(draft: &Draft, type_: &str) -> bool {
-    draft.conditions.find(type_).is_none_or(|found| found.status == ConditionStatus::Unknown)
+    draft
+        .conditions
+        .find(type_)
+        .is_none_or(|found| found.status == ConditionStatus::Unknown)
 }
 
 fn say_what_is_missing(draft: &mut Draft, provider_id: &str, nodes: usize) {
     if nodes == 0 {
         let message = format!("no node with providerID {provider_id} has joined yet");
-        draft.conditions.set_unknown(condition::REGISTERED, reason::NODE_NOT_FOUND, &message);
+        draft
+            .conditions
+            .set_unknown(condition::REGISTERED, reason::NODE_NOT_FOUND, &message);
     } else {
-        let message = format!("{nodes} nodes have the providerID {provider_id}: delete those that are not real");
-        draft.conditions.set_unknown(condition::REGISTERED, reason::MULTIPLE_NODES_FOUND, &message);
+        let message = format!(
+            "{nodes} nodes have the providerID {provider_id}: delete those that are not real"
+        );
+        draft.conditions.set_unknown(
+            condition::REGISTERED,
+            reason::MULTIPLE_NODES_FOUND,
+            &message,
+        );
     }
 }
 
 fn is_unregistered(node: &Node) -> bool {
-    taints_of(node).iter().any(|found| found.key == taint::UNREGISTERED)
+    taints_of(node)
+        .iter()
+        .any(|found| found.key == taint::UNREGISTERED)
 }
 
 fn taints_of(node: &Node) -> &[Taint] {
-    node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
+    node.spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default()
 }
 
 /// The Node as it is once registered. Pure.
 fn registered(node: &Node, claim: &NodeClaim) -> Node {
     let mut node = node.clone();
     let finalizers = node.metadata.finalizers.get_or_insert_default();
-    if !finalizers.iter().any(|found| found == finalizer::TERMINATION) {
+    if !finalizers
+        .iter()
+        .any(|found| found == finalizer::TERMINATION)
+    {
         finalizers.push(finalizer::TERMINATION.to_owned());
     }
     own(&mut node, claim);
-    let syncs_taints = node.labels().get(label::DO_NOT_SYNC_TAINTS).map(String::as_str) != Some("true");
+    let syncs_taints = node
+        .labels()
+        .get(label::DO_NOT_SYNC_TAINTS)
+        .map(String::as_str)
+        != Some("true");
     let spec = node.spec.get_or_insert_default();
     let mut taints = spec.taints.take().unwrap_or_default();
     if syncs_taints {
-        merge_taints(&mut taints, claim.spec.taints.iter().chain(&claim.spec.startup_taints));
+        merge_taints(
+            &mut taints,
+            claim.spec.taints.iter().chain(&claim.spec.startup_taints),
+        );
     }
     taints.retain(|found| found.key != taint::UNREGISTERED);
     spec.taints = Some(taints).filter(|taints| !taints.is_empty());
@@ -100,7 +157,11 @@ fn registered(node: &Node, claim: &NodeClaim) -> Node {
     labels.insert(label::REGISTERED.to_owned(), "true".to_owned());
     let annotations = node.metadata.annotations.get_or_insert_default();
     annotations.extend(
-        claim.annotations().iter().filter(|(key, _)| !is_bookkeeping(key)).map(|(key, value)| (key.clone(), value.clone())),
+        claim
+            .annotations()
+            .iter()
+            .filter(|(key, _)| !is_bookkeeping(key))
+            .map(|(key, value)| (key.clone(), value.clone())),
     );
     node
 }
@@ -128,8 +189,10 @@ fn own(node: &mut Node, claim: &NodeClaim) {
 
 /// Adds what is missing; of the same key and effect, the node's own stays.
 fn merge_taints<'a>(taints: &mut Vec<Taint>, wanted: impl Iterator<Item = &'a Taint>) {
-    let mut known: BTreeSet<(String, String)> =
-        taints.iter().map(|found| (found.key.clone(), found.effect.clone())).collect();
+    let mut known: BTreeSet<(String, String)> = taints
+        .iter()
+        .map(|found| (found.key.clone(), found.effect.clone()))
+        .collect();
     for taint in wanted {
         if known.insert((taint.key.clone(), taint.effect.clone())) {
             taints.push(taint.clone());
@@ -147,7 +210,11 @@ mod tests {
     use super::*;
 
     fn taint(key: &str, effect: &str) -> Taint {
-        Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() }
+        Taint {
+            key: key.to_owned(),
+            effect: effect.to_owned(),
+            ..Taint::default()
+        }
     }
 
     fn node(taints: Vec<Taint>) -> Node {
@@ -160,19 +227,29 @@ mod tests {
         let mut claim = NodeClaim::new("general-1", Default::default());
         claim.metadata.uid = Some("u-1".to_owned());
         claim.labels_mut().insert("team".to_owned(), "a".to_owned());
-        claim.annotations_mut().insert(annotation::LAUNCH_GROUP.to_owned(), "u-1".to_owned());
-        claim.annotations_mut().insert("note".to_owned(), "x".to_owned());
+        claim
+            .annotations_mut()
+            .insert(annotation::LAUNCH_GROUP.to_owned(), "u-1".to_owned());
+        claim
+            .annotations_mut()
+            .insert("note".to_owned(), "x".to_owned());
         claim.spec.taints = vec![taint("dedicated", "NoSchedule")];
         claim
     }
 
     #[test]
     fn registration_trades_the_unregistered_taint_for_the_claims() {
-        let joined = node(vec![taint(taint::UNREGISTERED, "NoExecute"), taint("node.kubernetes.io/not-ready", "NoSchedule")]);
+        let joined = node(vec![
+            taint(taint::UNREGISTERED, "NoExecute"),
+            taint("node.kubernetes.io/not-ready", "NoSchedule"),
+        ]);
 
         let node = registered(&joined, &claim());
 
-        let keys: Vec<&str> = taints_of(&node).iter().map(|found| found.key.as_str()).collect();
+        let keys: Vec<&str> = taints_of(&node)
+            .iter()
+            .map(|found| found.key.as_str())
+            .collect();
         assert_eq!(keys, ["node.kubernetes.io/not-ready", "dedicated"]);
         assert_eq!(node.labels()["team"], "a");
         assert_eq!(node.labels()[label::REGISTERED], "true");

@@ -10,7 +10,9 @@ use kerf_core::ids::ZoneId;
 pub fn free_ips(class: &ResolvedNodeClass) -> BTreeMap<ZoneId, u64> {
     let mut free = BTreeMap::new();
     for vswitch in &class.vswitches {
-        let sum: &mut u64 = free.entry(ZoneId::from(vswitch.zone_id.as_str())).or_default();
+        let sum: &mut u64 = free
+            .entry(ZoneId::from(vswitch.zone_id.as_str()))
+            .or_default();
         *sum = sum.saturating_add(vswitch.ips_available);
     }
     free

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use kerf_api::duration::NillableDuration;
 use kerf_api::ecsnodeclass::disk::{DiskCategory, PerformanceLevel, SYSTEM_DISK_GIB_DEFAULT};
-use kerf_api::ecsnodeclass::{DataDisk, EcsNodeClass, EcsNodeClassSpec, KubeletConfiguration, SystemDisk};
+use kerf_api::ecsnodeclass::{
+    DataDisk, EcsNodeClass, EcsNodeClassSpec, KubeletConfiguration, SystemDisk,
+};
 use kerf_cloud::provider::class;
 use kerf_core::quantity::Quantity;
 use kube::ResourceExt;
@@ -28,7 +30,11 @@ pub fn spec(class: &EcsNodeClass) -> class::NodeClassSpec {
         data_disks: spec.data_disks.iter().map(data_disk).collect(),
         format_data_disk: spec.format_data_disk.unwrap_or_default(),
         spot: class::SpotSettings {
-            strategy: spec.spot_strategy.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            strategy: spec
+                .spot_strategy
+                .as_ref()
+                .map(|it| it.as_str().to_owned())
+                .unwrap_or_default(),
             price_limit_per_hour: spec.spot_price_limit,
             ..class::SpotSettings::default()
         },
@@ -88,7 +94,11 @@ fn system_disk(disk: Option<&SystemDisk>) -> class::SystemDisk {
     let disk = disk.unwrap_or(&default);
     class::SystemDisk {
         categories: categories(disk.category.as_ref(), disk.categories.as_deref()),
-        size_gib: size_gib(disk.size, disk.volume_size.as_ref(), SYSTEM_DISK_GIB_DEFAULT),
+        size_gib: size_gib(
+            disk.size,
+            disk.volume_size.as_ref(),
+            SYSTEM_DISK_GIB_DEFAULT,
+        ),
         performance_level: level(disk.performance_level.as_ref()),
         encrypted: disk.encrypted.unwrap_or_default(),
         kms_key_id: text(disk.kms_key_id.as_ref()),
@@ -111,9 +121,17 @@ fn data_disk(disk: &DataDisk) -> class::DataDisk {
 
 /// Never empty.
 fn categories(one: Option<&DiskCategory>, many: Option<&[DiskCategory]>) -> Vec<String> {
-    let named = many.unwrap_or_default().iter().chain(one).map(|it| it.as_str().to_owned());
+    let named = many
+        .unwrap_or_default()
+        .iter()
+        .chain(one)
+        .map(|it| it.as_str().to_owned());
     let named: Vec<String> = named.collect();
-    if named.is_empty() { vec![DISK_CATEGORY_DEFAULT.to_owned()] } else { named }
+    if named.is_empty() {
+        vec![DISK_CATEGORY_DEFAULT.to_owned()]
+    } else {
+        named
+    }
 }
 
 fn size_gib(
@@ -121,11 +139,13 @@ fn size_gib(
     quantity: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>,
     default: i32,
 ) -> u32 {
-    let from_quantity = quantity.and_then(|it| Quantity::parse(&it.0).ok()).map(|it| {
-        let bytes = it.units();
-        // A part of a GiB needs a whole one.
-        bytes.saturating_add(GIB - 1) / GIB
-    });
+    let from_quantity = quantity
+        .and_then(|it| Quantity::parse(&it.0).ok())
+        .map(|it| {
+            let bytes = it.units();
+            // A part of a GiB needs a whole one.
+            bytes.saturating_add(GIB - 1) / GIB
+        });
     let gib = from_quantity.unwrap_or_else(|| i64::from(gib.unwrap_or(default)));
     u32::try_from(gib).unwrap_or_default()
 }
@@ -139,9 +159,19 @@ fn metadata_options(spec: &EcsNodeClassSpec) -> class::MetadataOptions {
         return class::MetadataOptions::default();
     };
     class::MetadataOptions {
-        http_endpoint: options.http_endpoint.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        http_tokens: options.http_tokens.as_ref().map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        http_put_response_hop_limit: options.http_put_response_hop_limit.and_then(|it| u32::try_from(it).ok()),
+        http_endpoint: options
+            .http_endpoint
+            .as_ref()
+            .map(|it| it.as_str().to_owned())
+            .unwrap_or_default(),
+        http_tokens: options
+            .http_tokens
+            .as_ref()
+            .map(|it| it.as_str().to_owned())
+            .unwrap_or_default(),
+        http_put_response_hop_limit: options
+            .http_put_response_hop_limit
+            .and_then(|it| u32::try_from(it).ok()),
     }
 }
 
@@ -166,9 +196,17 @@ fn kubelet(kubelet: &KubeletConfiguration) -> class::KubeletSettings {
 fn amounts(
     amounts: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
 ) -> BTreeMap<String, String> {
-    amounts.into_iter().flatten().map(|(name, amount)| (name.clone(), amount.0.clone())).collect()
+    amounts
+        .into_iter()
+        .flatten()
+        .map(|(name, amount)| (name.clone(), amount.0.clone()))
+        .collect()
 }
 
 fn durations(durations: Option<&BTreeMap<String, NillableDuration>>) -> BTreeMap<String, String> {
-    durations.into_iter().flatten().map(|(name, it)| (name.clone(), it.as_str().to_owned())).collect()
+    durations
+        .into_iter()
+        .flatten()
+        .map(|(name, it)| (name.clone(), it.as_str().to_owned()))
+        .collect()
 }

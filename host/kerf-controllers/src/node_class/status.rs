@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use kerf_api::condition::{Condition, ConditionStatus, Conditions};
+use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{
     EcsNodeClassStatus, ImageStatus, PolicyState, PolicyStatus, SecurityGroupStatus, VSwitchStatus,
 };
-use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::{condition, reason};
 use kerf_cloud::provider::class::{ResolveKind, ResolveProblem, ResolvedNodeClass};
 
@@ -13,10 +13,26 @@ use crate::events::created_at;
 
 /// The condition of each kind of problem, with the reason when it is there.
 const KINDS: [(ResolveKind, &str, &str); 4] = [
-    (ResolveKind::Cluster, condition::CLUSTER_RESOLVED, reason::CLUSTER_RESOLUTION_FAILED),
-    (ResolveKind::VSwitch, condition::VSWITCH_RESOLVED, reason::VSWITCH_RESOLUTION_FAILED),
-    (ResolveKind::SecurityGroup, condition::SECURITY_GROUP_RESOLVED, reason::SECURITY_GROUP_RESOLUTION_FAILED),
-    (ResolveKind::Image, condition::IMAGE_RESOLVED, reason::IMAGE_RESOLUTION_FAILED),
+    (
+        ResolveKind::Cluster,
+        condition::CLUSTER_RESOLVED,
+        reason::CLUSTER_RESOLUTION_FAILED,
+    ),
+    (
+        ResolveKind::VSwitch,
+        condition::VSWITCH_RESOLVED,
+        reason::VSWITCH_RESOLUTION_FAILED,
+    ),
+    (
+        ResolveKind::SecurityGroup,
+        condition::SECURITY_GROUP_RESOLVED,
+        reason::SECURITY_GROUP_RESOLUTION_FAILED,
+    ),
+    (
+        ResolveKind::Image,
+        condition::IMAGE_RESOLVED,
+        reason::IMAGE_RESOLUTION_FAILED,
+    ),
 ];
 
 /// What to write: conditions always, findings only when there are new ones (an unreachable cloud unlearns nothing).
@@ -30,11 +46,20 @@ pub fn status(
 ) -> EcsNodeClassStatus {
     let mut status = class.status.clone().unwrap_or_default();
     let generation = class.metadata.generation.unwrap_or_default();
-    let mut conditions =
-        Conditions::open(EcsNodeClass::CONDITIONS, class.conditions(), generation, created_at(class), now);
+    let mut conditions = Conditions::open(
+        EcsNodeClass::CONDITIONS,
+        class.conditions(),
+        generation,
+        created_at(class),
+        now,
+    );
     let problems: &[ResolveProblem] = resolved.as_ref().err().map_or(&[], Vec::as_slice);
     for (kind, type_, reason) in KINDS {
-        let found: Vec<String> = problems.iter().filter(|it| it.kind == kind).map(sentence).collect();
+        let found: Vec<String> = problems
+            .iter()
+            .filter(|it| it.kind == kind)
+            .map(sentence)
+            .collect();
         if found.is_empty() {
             conditions.set_true(type_);
         } else {
@@ -42,7 +67,11 @@ pub fn status(
         }
     }
     if let (Ok(_), Some(obstacle)) = (resolved, obstacle) {
-        conditions.set_false(condition::CLUSTER_RESOLVED, reason::CLOUD_UNREACHABLE, obstacle);
+        conditions.set_false(
+            condition::CLUSTER_RESOLVED,
+            reason::CLOUD_UNREACHABLE,
+            obstacle,
+        );
     }
     set_policies(&mut conditions, policies);
     if let Ok(resolved) = resolved {
@@ -60,14 +89,26 @@ pub fn sentence(problem: &ResolveProblem) -> String {
 }
 
 fn set_policies(conditions: &mut Conditions, policies: &[PolicyStatus]) {
-    let failed = policies.iter().filter(|it| matches!(it.state, PolicyState::Failed | PolicyState::Stale));
+    let failed = policies
+        .iter()
+        .filter(|it| matches!(it.state, PolicyState::Failed | PolicyState::Stale));
     let failed: Vec<String> = failed
-        .map(|it| format!("policy {}: {}", it.name, it.last_error.as_deref().unwrap_or("not loaded")))
+        .map(|it| {
+            format!(
+                "policy {}: {}",
+                it.name,
+                it.last_error.as_deref().unwrap_or("not loaded")
+            )
+        })
         .collect();
     if failed.is_empty() {
         conditions.set_true(condition::POLICIES_READY);
     } else {
-        conditions.set_false(condition::POLICIES_READY, reason::POLICY_LOAD_FAILED, &failed.join("; "));
+        conditions.set_false(
+            condition::POLICIES_READY,
+            reason::POLICY_LOAD_FAILED,
+            &failed.join("; "),
+        );
     }
 }
 
@@ -83,7 +124,10 @@ fn record(status: &mut EcsNodeClassStatus, resolved: &ResolvedNodeClass) {
         .collect();
     let groups = resolved.security_groups.iter();
     status.security_groups = groups
-        .map(|it| SecurityGroupStatus { id: it.id.clone(), name: Some(it.name.clone()).filter(|name| !name.is_empty()) })
+        .map(|it| SecurityGroupStatus {
+            id: it.id.clone(),
+            name: Some(it.name.clone()).filter(|name| !name.is_empty()),
+        })
         .collect();
     let images = resolved.images.iter();
     status.images = images
@@ -102,6 +146,7 @@ pub fn worsened<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<&'a Con
         let then = kerf_api::condition::find(before, &now.type_);
         then.is_none_or(|then| then.status != now.status || then.message != now.message)
     };
-    let is_cause = |it: &&Condition| it.type_ != condition::READY && it.status == ConditionStatus::False;
+    let is_cause =
+        |it: &&Condition| it.type_ != condition::READY && it.status == ConditionStatus::False;
     after.iter().filter(is_cause).filter(is_news).collect()
 }

@@ -30,13 +30,25 @@ pub struct Announcer {
 
 impl Announcer {
     /// Publishes what is new in the plan. `created` has one entry per planned claim.
-    pub async fn announce(&mut self, plan: &Plan, created: &[Option<NodeClaim>], context: &Context) {
+    pub async fn announce(
+        &mut self,
+        plan: &Plan,
+        created: &[Option<NodeClaim>],
+        context: &Context,
+    ) {
         self.forget_old();
         let mut left = EVENTS_PER_PLAN_MAX;
         for group in &plan.unschedulable {
             let note = format!("{}", group.reason);
             for pod in &group.pods {
-                self.tell(&mut left, pod, (EventType::Warning, event::FAILED_SCHEDULING), &note, context).await;
+                self.tell(
+                    &mut left,
+                    pod,
+                    (EventType::Warning, event::FAILED_SCHEDULING),
+                    &note,
+                    context,
+                )
+                .await;
             }
             tracing::info!(pods = group.pods.len(), first = %group.pods.first().map(|it| it.name.clone()).unwrap_or_default(), reason = %note, "cannot schedule");
         }
@@ -44,7 +56,14 @@ impl Announcer {
             let Some(claim) = claim else { continue };
             let note = format!("should schedule on NodeClaim {}", claim.name_any());
             for pod in &planned.pods {
-                self.tell(&mut left, pod, (EventType::Normal, event::NOMINATED), &note, context).await;
+                self.tell(
+                    &mut left,
+                    pod,
+                    (EventType::Normal, event::NOMINATED),
+                    &note,
+                    context,
+                )
+                .await;
             }
         }
         for Placement { pod, node } in &plan.placements {
@@ -52,7 +71,14 @@ impl Announcer {
                 PlacementTarget::Node(name) => format!("should schedule on node {name}"),
                 PlacementTarget::InFlight(name) => format!("should schedule on NodeClaim {name}"),
             };
-            self.tell(&mut left, pod, (EventType::Normal, event::NOMINATED), &note, context).await;
+            self.tell(
+                &mut left,
+                pod,
+                (EventType::Normal, event::NOMINATED),
+                &note,
+                context,
+            )
+            .await;
         }
     }
 
@@ -67,17 +93,21 @@ impl Announcer {
         let mut hasher = DefaultHasher::new();
         (&*pod.uid, reason, note).hash(&mut hasher);
         let key = hasher.finish();
-        if *left == 0 || self.told.contains_key(&key)  {
+        if *left == 0 || self.told.contains_key(&key) {
             return;
         }
         *left -= 1;
         self.told.insert(key, Instant::now());
         let reference = pod_reference(&pod.namespace, &pod.name, &pod.uid);
-        context.events.publish(type_, &reference, reason, note).await;
+        context
+            .events
+            .publish(type_, &reference, reason, note)
+            .await;
     }
 
     fn forget_old(&mut self) {
-        self.told.retain(|_, told_at| told_at.elapsed() < REPEAT_AFTER);
+        self.told
+            .retain(|_, told_at| told_at.elapsed() < REPEAT_AFTER);
         if self.told.len() > REMEMBERED_MAX {
             self.told.clear();
         }

@@ -13,8 +13,8 @@ use kerf_api::nodeclaim::{NodeClaim, NodeClaimSpec, ResourceRequirements};
 use kerf_api::nodepool::NodePool;
 use kerf_api::requirement::{NodeClassReference, Operator, Requirement};
 use kerf_core::plan::PlannedClaim;
-use kerf_core::resources::{Resources, quantity_of};
 use kerf_core::requirements::Requirements;
+use kerf_core::resources::{Resources, quantity_of};
 use kube::{Resource, ResourceExt};
 
 use crate::lifecycle::offerings;
@@ -62,22 +62,34 @@ fn spec(planned: &PlannedClaim) -> NodeClaimSpec {
         taints: planned.taints.iter().map(taint).collect(),
         startup_taints: planned.startup_taints.iter().map(taint).collect(),
         requirements: requirements(&planned.requirements),
-        resources: Some(ResourceRequirements { requests: quantities(&planned.requests) }),
+        resources: Some(ResourceRequirements {
+            requests: quantities(&planned.requests),
+        }),
         node_class_ref: NodeClassReference {
             group: node_class.group.clone(),
             kind: node_class.kind.clone(),
             name: node_class.name.clone(),
         },
         termination_grace_period: planned.termination_grace_period.map(duration),
-        expire_after: Some(planned.expire_after.map_or_else(NillableDuration::never, duration)),
+        expire_after: Some(
+            planned
+                .expire_after
+                .map_or_else(NillableDuration::never, duration),
+        ),
     }
 }
 
 fn labels(planned: &PlannedClaim) -> BTreeMap<String, String> {
-    let mut labels: BTreeMap<String, String> =
-        planned.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut labels: BTreeMap<String, String> = planned
+        .labels
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     labels.insert(label::NODEPOOL.to_owned(), planned.pool.to_string());
-    labels.insert(label::ECSNODECLASS.to_owned(), planned.node_class.name.clone());
+    labels.insert(
+        label::ECSNODECLASS.to_owned(),
+        planned.node_class.name.clone(),
+    );
     labels
 }
 
@@ -88,7 +100,10 @@ fn annotations(planned: &PlannedClaim, pool: &NodePool) -> BTreeMap<String, Stri
             annotations.insert(key.to_owned(), value.clone());
         }
     }
-    annotations.insert(annotation::LAUNCH_OFFERINGS.to_owned(), offerings::encode(&planned.offerings));
+    annotations.insert(
+        annotation::LAUNCH_OFFERINGS.to_owned(),
+        offerings::encode(&planned.offerings),
+    );
     annotations
 }
 
@@ -104,7 +119,9 @@ fn owner(pool: &NodePool) -> OwnerReference {
 }
 
 fn requirements(requirements: &Requirements) -> Vec<Requirement> {
-    let written = requirements.iter().flat_map(kerf_core::requirement::Requirement::written);
+    let written = requirements
+        .iter()
+        .flat_map(kerf_core::requirement::Requirement::written);
     written
         .map(|item| Requirement {
             key: item.key,
@@ -126,7 +143,14 @@ fn taint(taint: &kerf_core::taint::Taint) -> Taint {
 
 fn quantities(resources: &Resources) -> BTreeMap<String, Quantity> {
     let known = resources.iter().filter(|(_, amount)| *amount != 0);
-    known.map(|(name, amount)| (name.to_owned(), Quantity(quantity_of(name, amount).to_string()))).collect()
+    known
+        .map(|(name, amount)| {
+            (
+                name.to_owned(),
+                Quantity(quantity_of(name, amount).to_string()),
+            )
+        })
+        .collect()
 }
 
 /// In whole seconds, as Go reads it.

@@ -26,7 +26,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Creates all claims of the plan; per planned claim the object, or none when it could not be created.
 pub async fn create_all(plan: &Plan, context: &Context) -> Vec<Option<NodeClaim>> {
-    let creates: Vec<_> = plan.new_claims.iter().map(|planned| create_or_say_why(planned, context)).collect();
+    let creates: Vec<_> = plan
+        .new_claims
+        .iter()
+        .map(|planned| create_or_say_why(planned, context))
+        .collect();
     stream::iter(creates).buffered(CONCURRENCY).collect().await
 }
 
@@ -43,14 +47,25 @@ async fn create_or_say_why(planned: &PlannedClaim, context: &Context) -> Option<
 async fn create(planned: &PlannedClaim, context: &Context) -> Result<NodeClaim, Error> {
     let Some(pool) = context.stores.nodepools.get(&ObjectRef::new(&planned.pool)) else {
         let object = format!("NodePool {}", planned.pool);
-        return Err(Error::Cloud { operation: "find", object, message: "it was deleted".to_owned() });
+        return Err(Error::Cloud {
+            operation: "find",
+            object,
+            message: "it was deleted".to_owned(),
+        });
     };
     let object = claim::build(&claim::fresh_name(&planned.pool), planned, &pool);
     let created = create_once(&object, context).await?;
     // The next plan must see the claim, and the watch may be slower than the next pod.
     context.cluster.apply_claim(&created);
-    let labels = ReasonLabels { reason: "provisioned".to_owned(), nodepool: planned.pool.to_string() };
-    context.metrics.nodeclaims_created.get_or_create(&labels).inc();
+    let labels = ReasonLabels {
+        reason: "provisioned".to_owned(),
+        nodepool: planned.pool.to_string(),
+    };
+    context
+        .metrics
+        .nodeclaims_created
+        .get_or_create(&labels)
+        .inc();
     tracing::info!(
         nodeclaim = created.metadata.name.as_deref().unwrap_or_default(),
         nodepool = %planned.pool,
@@ -64,7 +79,10 @@ async fn create(planned: &PlannedClaim, context: &Context) -> Result<NodeClaim, 
 
 async fn create_once(object: &NodeClaim, context: &Context) -> Result<NodeClaim, Error> {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let mut tries = 0;
     loop {
@@ -73,9 +91,13 @@ async fn create_once(object: &NodeClaim, context: &Context) -> Result<NodeClaim,
             Ok(created) => return Ok(created),
             // The name is ours alone: what exists is what an earlier try made without telling.
             Err(error) if tries > 1 && is_conflict(&error) => {
-                return bounded(api.get(name)).await.map_err(|source| Error::kube("read", object, source));
+                return bounded(api.get(name))
+                    .await
+                    .map_err(|source| Error::kube("read", object, source));
             }
-            Err(source) if tries >= TRIES || is_refusal(&source) => return Err(Error::kube("create", object, source)),
+            Err(source) if tries >= TRIES || is_refusal(&source) => {
+                return Err(Error::kube("create", object, source));
+            }
             Err(_) => tokio::time::sleep(RETRY_AFTER).await,
         }
     }

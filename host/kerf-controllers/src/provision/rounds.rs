@@ -22,11 +22,20 @@ pub fn plan(snapshot: &Snapshot, context: &Context, reason: &str, now: Timestamp
     let occasion = Occasion {
         region: &context.settings.region,
         reason,
-        now: Now { instant: Instant::now(), unix_secs: u32::try_from(now.as_second()).unwrap_or_default() },
+        now: Now {
+            instant: Instant::now(),
+            unix_secs: u32::try_from(now.as_second()).unwrap_or_default(),
+        },
     };
     let mut plan = schedule(snapshot, &preferences, WorkBudget::ROUND, now);
     for round in 1..=ROUNDS_MAX {
-        let consultation = consult(context.policies.registry(), snapshot, &plan, &mut preferences, occasion);
+        let consultation = consult(
+            context.policies.registry(),
+            snapshot,
+            &plan,
+            &mut preferences,
+            occasion,
+        );
         report(&consultation, &plan, context);
         if !consultation.is_changed || round == ROUNDS_MAX {
             withhold(&mut plan, &consultation);
@@ -39,7 +48,11 @@ pub fn plan(snapshot: &Snapshot, context: &Context, reason: &str, now: Timestamp
 
 /// Takes out the claims that a policy with failurePolicy Fail did not agree to.
 fn withhold(plan: &mut Plan, consultation: &Consultation) {
-    let blocked: BTreeSet<usize> = consultation.blocked.iter().map(|(index, _)| *index).collect();
+    let blocked: BTreeSet<usize> = consultation
+        .blocked
+        .iter()
+        .map(|(index, _)| *index)
+        .collect();
     for (index, error) in &consultation.blocked {
         if let Some(claim) = plan.new_claims.get(*index) {
             tracing::warn!(nodepool = %claim.pool, pods = claim.pods.len(), %error, "NodeClaim withheld");
@@ -54,9 +67,16 @@ fn withhold(plan: &mut Plan, consultation: &Consultation) {
 
 fn report(consultation: &Consultation, plan: &Plan, context: &Context) {
     for (index, run) in &consultation.runs {
-        let class = plan.new_claims.get(*index).map(|claim| claim.node_class.name.clone()).unwrap_or_default();
-        let labels =
-            PolicyLabels { nodeclass: class.clone(), policy: run.policy.clone(), result: run.result.class().to_owned() };
+        let class = plan
+            .new_claims
+            .get(*index)
+            .map(|claim| claim.node_class.name.clone())
+            .unwrap_or_default();
+        let labels = PolicyLabels {
+            nodeclass: class.clone(),
+            policy: run.policy.clone(),
+            result: run.result.class().to_owned(),
+        };
         context.metrics.policy_calls.get_or_create(&labels).inc();
         if let RunResult::Failed(error) = &run.result {
             tracing::warn!(nodeclass = %class, policy = %run.policy, %error, "policy call failed");

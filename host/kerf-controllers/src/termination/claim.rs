@@ -45,18 +45,35 @@ pub async fn disrupt(
     disruption: &Disruption<'_>,
 ) -> Result<(), Error> {
     // A claim of the same name made since this decision is another claim.
-    let preconditions = Preconditions { uid: claim.uid(), resource_version: None };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let preconditions = Preconditions {
+        uid: claim.uid(),
+        resource_version: None,
+    };
+    let params = DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::default()
+    };
     gone_is_fine(bounded(api.delete(&claim.name_any(), &params)).await)
         .map_err(|source| Error::kube("delete", claim, source))?;
     tracing::info!(nodeclaim = %claim.name_any(), reason = disruption.reason, note = disruption.note, "deleted NodeClaim");
-    let labels = ReasonLabels { reason: disruption.reason.to_owned(), nodepool: nodepool(claim) };
-    context.metrics.nodeclaims_disrupted.get_or_create(&labels).inc();
+    let labels = ReasonLabels {
+        reason: disruption.reason.to_owned(),
+        nodepool: nodepool(claim),
+    };
+    context
+        .metrics
+        .nodeclaims_disrupted
+        .get_or_create(&labels)
+        .inc();
     Ok(())
 }
 
 fn nodepool(claim: &NodeClaim) -> String {
-    claim.labels().get(label::NODEPOOL).cloned().unwrap_or_default()
+    claim
+        .labels()
+        .get(label::NODEPOOL)
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// One pass over a claim that is being deleted.
@@ -64,7 +81,11 @@ fn nodepool(claim: &NodeClaim) -> String {
 /// # Errors
 /// When the API server or the cloud could not be asked; the claim then keeps its finalizer.
 pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Error> {
-    if !claim.finalizers().iter().any(|found| found == finalizer::TERMINATION) {
+    if !claim
+        .finalizers()
+        .iter()
+        .any(|found| found == finalizer::TERMINATION)
+    {
         return Ok(Action::await_change());
     }
     let api: Api<NodeClaim> = Api::all(context.client.clone());
@@ -78,13 +99,26 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         draft.write(&api).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
-    failpoint::pass(context.settings.failpoint.as_deref(), failpoint::INSTANCE_DELETED).await;
-    draft.claim.finalizers_mut().retain(|found| found != finalizer::TERMINATION);
+    failpoint::pass(
+        context.settings.failpoint.as_deref(),
+        failpoint::INSTANCE_DELETED,
+    )
+    .await;
+    draft
+        .claim
+        .finalizers_mut()
+        .retain(|found| found != finalizer::TERMINATION);
     match draft.write(&api).await {
         Err(error) if !error.is_not_found() => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    context.metrics.nodeclaims_terminated.get_or_create(&PoolLabels { nodepool: nodepool(claim) }).inc();
+    context
+        .metrics
+        .nodeclaims_terminated
+        .get_or_create(&PoolLabels {
+            nodepool: nodepool(claim),
+        })
+        .inc();
     tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
     Ok(Action::await_change())
 }
@@ -96,15 +130,27 @@ async fn delete_nodes(claim: &NodeClaim, context: &Context) -> Result<usize, Err
     };
     let nodes = context.stores.nodes_of(provider_id);
     let api: Api<Node> = Api::all(context.client.clone());
-    for node in nodes.iter().filter(|node| node.metadata.deletion_timestamp.is_none()) {
+    for node in nodes
+        .iter()
+        .filter(|node| node.metadata.deletion_timestamp.is_none())
+    {
         gone_is_fine(bounded(api.delete(&node.name_any(), &DeleteParams::default())).await)
             .map_err(|source| Error::kube("delete", &**node, source))?;
-        let note = format!("node {} is drained and removed with its NodeClaim {}", node.name_any(), claim.name_any());
-        context.events.normal(&**node, event::DISRUPTION_TERMINATING, &note).await;
+        let note = format!(
+            "node {} is drained and removed with its NodeClaim {}",
+            node.name_any(),
+            claim.name_any()
+        );
+        context
+            .events
+            .normal(&**node, event::DISRUPTION_TERMINATING, &note)
+            .await;
     }
     // A Node that never got our finalizer goes at once; only those that must be drained keep the claim waiting.
     let is_drained_first = |node: &&Arc<Node>| {
-        node.finalizers().iter().any(|found| found == finalizer::TERMINATION)
+        node.finalizers()
+            .iter()
+            .any(|found| found == finalizer::TERMINATION)
     };
     Ok(nodes.iter().filter(is_drained_first).count())
 }
@@ -122,7 +168,10 @@ async fn delete_instances(draft: &mut Draft, context: &Context) -> Result<bool, 
             DeleteOutcome::Accepted | DeleteOutcome::Requeue => is_gone = false,
             DeleteOutcome::Refused(message) => {
                 let note = format!("the cloud refuses to delete instance {id}: {message}");
-                context.events.warning(&draft.claim, event::FAILED_TERMINATION, &note).await;
+                context
+                    .events
+                    .warning(&draft.claim, event::FAILED_TERMINATION, &note)
+                    .await;
                 return Err(cloud_error(&id, message));
             }
             DeleteOutcome::Failed(message) => return Err(cloud_error(&id, message)),
@@ -132,7 +181,11 @@ async fn delete_instances(draft: &mut Draft, context: &Context) -> Result<bool, 
 }
 
 fn cloud_error(id: &str, message: String) -> Error {
-    Error::Cloud { operation: "delete", object: format!("instance {id}"), message }
+    Error::Cloud {
+        operation: "delete",
+        object: format!("instance {id}"),
+        message,
+    }
 }
 
 /// The recorded instance; without one, those that the launch group's tags show. A claim that was never launched has
@@ -147,10 +200,14 @@ async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Vec<String
     if !claim.annotations().contains_key(annotation::LAUNCH_ATTEMPT) {
         return Ok(Vec::new());
     }
-    let found = context.cloud.find_by_tags(&[(tags::LAUNCH_GROUP, group)]).await.map_err(|error| Error::Cloud {
-        operation: "look up the instances of",
-        object: crate::error::describe(claim),
-        message: crate::error::chain(&error),
-    })?;
+    let found = context
+        .cloud
+        .find_by_tags(&[(tags::LAUNCH_GROUP, group)])
+        .await
+        .map_err(|error| Error::Cloud {
+            operation: "look up the instances of",
+            object: crate::error::describe(claim),
+            message: crate::error::chain(&error),
+        })?;
     Ok(found.into_iter().map(|instance| instance.id).collect())
 }

@@ -30,14 +30,23 @@ pub enum Drained {
 ///
 /// # Errors
 /// When the pods cannot be listed or the API server refuses for another reason than a disruption budget.
-pub async fn drain(node: &Node, deadline: Option<Timestamp>, context: &Context) -> Result<Drained, Error> {
+pub async fn drain(
+    node: &Node,
+    deadline: Option<Timestamp>,
+    context: &Context,
+) -> Result<Drained, Error> {
     let name = node.name_any();
     let pods: Api<Pod> = Api::all(context.client.clone());
-    let listed = bounded(pods.list(&ListParams::default().fields(&format!("spec.nodeName={name}"))))
-        .await
-        .map_err(|source| Error::kube("list the pods of", node, source))?;
+    let listed =
+        bounded(pods.list(&ListParams::default().fields(&format!("spec.nodeName={name}"))))
+            .await
+            .map_err(|source| Error::kube("list the pods of", node, source))?;
     let now = clock::now();
-    let waiting: Vec<&Pod> = listed.items.iter().filter(|pod| must_leave(pod, now)).collect();
+    let waiting: Vec<&Pod> = listed
+        .items
+        .iter()
+        .filter(|pod| must_leave(pod, now))
+        .collect();
     if waiting.is_empty() {
         return Ok(Drained::Yes);
     }
@@ -52,18 +61,39 @@ pub async fn drain(node: &Node, deadline: Option<Timestamp>, context: &Context) 
 
 /// Whether the node waits for this pod. Pure.
 fn must_leave(pod: &Pod, now: Timestamp) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or_default();
     let is_finished = matches!(phase, "Succeeded" | "Failed");
-    let is_mirror = pod.owner_references().iter().any(|owner| owner.kind == "Node");
-    let is_stuck = pod.metadata.deletion_timestamp.as_ref().is_some_and(|at| now.duration_since(at.0) > STUCK_AFTER);
+    let is_mirror = pod
+        .owner_references()
+        .iter()
+        .any(|owner| owner.kind == "Node");
+    let is_stuck = pod
+        .metadata
+        .deletion_timestamp
+        .as_ref()
+        .is_some_and(|at| now.duration_since(at.0) > STUCK_AFTER);
     !is_finished && !is_mirror && !is_stuck && !tolerates_disruption(pod)
 }
 
 fn tolerates_disruption(pod: &Pod) -> bool {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
+    let tolerations = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.tolerations.as_deref())
+        .unwrap_or_default();
     tolerations.iter().any(|toleration| {
-        let is_key = toleration.key.as_deref().is_none_or(|key| key.is_empty() || key == taint::DISRUPTED);
-        let is_effect = toleration.effect.as_deref().is_none_or(|effect| effect.is_empty() || effect == "NoSchedule");
+        let is_key = toleration
+            .key
+            .as_deref()
+            .is_none_or(|key| key.is_empty() || key == taint::DISRUPTED);
+        let is_effect = toleration
+            .effect
+            .as_deref()
+            .is_none_or(|effect| effect.is_empty() || effect == "NoSchedule");
         let has_no_key = toleration.key.as_deref().is_none_or(str::is_empty);
         let matches_value = match toleration.operator.as_deref() {
             Some("Exists") => true,
@@ -86,12 +116,20 @@ fn next_tier<'a>(waiting: &[&'a Pod]) -> Vec<&'a Pod> {
 }
 
 fn is_critical(pod: &Pod) -> bool {
-    let class = pod.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
-    matches!(class, Some("system-cluster-critical" | "system-node-critical"))
+    let class = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.priority_class_name.as_deref());
+    matches!(
+        class,
+        Some("system-cluster-critical" | "system-node-critical")
+    )
 }
 
 fn is_daemon(pod: &Pod) -> bool {
-    pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet")
+    pod.owner_references()
+        .iter()
+        .any(|owner| owner.kind == "DaemonSet")
 }
 
 /// Whether the pod's own grace period no longer fits before the deadline. Pure.
@@ -108,12 +146,20 @@ fn is_overdue(pod: &Pod, deadline: Option<Timestamp>, now: Timestamp) -> bool {
 fn grace(pod: &Pod) -> SignedDuration {
     /// Kubernetes' default.
     const GRACE_DEFAULT_SECS: i64 = 30;
-    let secs = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    let secs = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.termination_grace_period_seconds);
     SignedDuration::from_secs(secs.unwrap_or(GRACE_DEFAULT_SECS))
 }
 
 /// Deletes a pod whose time is up, with the time that is left for it.
-async fn delete_now(pod: &Pod, deadline: Option<Timestamp>, now: Timestamp, context: &Context) -> Result<(), Error> {
+async fn delete_now(
+    pod: &Pod,
+    deadline: Option<Timestamp>,
+    now: Timestamp,
+    context: &Context,
+) -> Result<(), Error> {
     let left = deadline.map_or(1, |deadline| deadline.duration_since(now).as_secs().max(1));
     let params = DeleteParams {
         grace_period_seconds: Some(u32::try_from(left).unwrap_or(u32::MAX)),
@@ -125,7 +171,14 @@ async fn delete_now(pod: &Pod, deadline: Option<Timestamp>, now: Timestamp, cont
         Err(error) if is_conflict(&error) => Ok(()),
         other => gone_is_fine(other).map_err(|source| Error::kube("delete", pod, source)),
     }?;
-    context.events.normal(pod, event::DISRUPTED, "deleted because its node's terminationGracePeriod is over").await;
+    context
+        .events
+        .normal(
+            pod,
+            event::DISRUPTED,
+            "deleted because its node's terminationGracePeriod is over",
+        )
+        .await;
     Ok(())
 }
 
@@ -134,12 +187,18 @@ async fn evict(pod: &Pod, node: &Node, context: &Context) -> Result<(), Error> {
         return Ok(());
     }
     let params = EvictParams {
-        delete_options: Some(DeleteParams { preconditions: Some(same_pod(pod)), ..DeleteParams::default() }),
+        delete_options: Some(DeleteParams {
+            preconditions: Some(same_pod(pod)),
+            ..DeleteParams::default()
+        }),
         ..EvictParams::default()
     };
     match bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await {
         Ok(_) => {
-            let note = format!("evicted from node {}, which is being removed", node.name_any());
+            let note = format!(
+                "evicted from node {}, which is being removed",
+                node.name_any()
+            );
             context.events.normal(pod, event::EVICTED, &note).await;
             Ok(())
         }
@@ -152,7 +211,10 @@ async fn evict(pod: &Pod, node: &Node, context: &Context) -> Result<(), Error> {
                 pod.name_any(),
                 chain(&error)
             );
-            context.events.warning(node, event::FAILED_DRAINING, &note).await;
+            context
+                .events
+                .warning(node, event::FAILED_DRAINING, &note)
+                .await;
             Ok(())
         }
         Err(source) => Err(Error::kube("evict", pod, source)),
@@ -165,16 +227,29 @@ fn pods_of(pod: &Pod, context: &Context) -> Api<Pod> {
 
 /// A pod of the same name made since is another pod.
 fn same_pod(pod: &Pod) -> Preconditions {
-    Preconditions { uid: pod.uid(), resource_version: None }
+    Preconditions {
+        uid: pod.uid(),
+        resource_version: None,
+    }
 }
 
 /// Whether the pod may not be disrupted now: for ever, or for a while after its start. Pure.
 fn forbids_disruption(pod: &Pod, now: Timestamp) -> bool {
-    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
+    let started = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.start_time.as_ref())
+        .map(|time| time.0);
     let annotations = pod.annotations();
-    let is_older_form = annotations.get(annotation::DO_NOT_EVICT).is_some_and(|value| value == "true")
-        || annotations.get(annotation::SAFE_TO_EVICT).is_some_and(|value| value == "false");
-    let value = annotations.get(annotation::DO_NOT_DISRUPT).map(String::as_str);
+    let is_older_form = annotations
+        .get(annotation::DO_NOT_EVICT)
+        .is_some_and(|value| value == "true")
+        || annotations
+            .get(annotation::SAFE_TO_EVICT)
+            .is_some_and(|value| value == "false");
+    let value = annotations
+        .get(annotation::DO_NOT_DISRUPT)
+        .map(String::as_str);
     is_older_form || value.is_some_and(|value| holds(value, started, now))
 }
 
@@ -199,9 +274,14 @@ mod tests {
     fn pod(name: &str, owner: &str, class: Option<&str>) -> Pod {
         let mut pod = Pod::default();
         pod.metadata.name = Some(name.to_owned());
-        pod.metadata.owner_references =
-            Some(vec![OwnerReference { kind: owner.to_owned(), ..OwnerReference::default() }]);
-        pod.spec = Some(PodSpec { priority_class_name: class.map(str::to_owned), ..PodSpec::default() });
+        pod.metadata.owner_references = Some(vec![OwnerReference {
+            kind: owner.to_owned(),
+            ..OwnerReference::default()
+        }]);
+        pod.spec = Some(PodSpec {
+            priority_class_name: class.map(str::to_owned),
+            ..PodSpec::default()
+        });
         pod
     }
 
@@ -239,7 +319,10 @@ mod tests {
     fn mirror_pods_and_pods_that_tolerate_everything_are_not_waited_for() {
         let now = time("2026-01-01T00:00:00Z");
         let mut tolerant = pod("agent", "DaemonSet", None);
-        let everything = Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() };
+        let everything = Toleration {
+            operator: Some("Exists".to_owned()),
+            ..Toleration::default()
+        };
         tolerant.spec.get_or_insert_default().tolerations = Some(vec![everything]);
 
         assert!(!must_leave(&pod("static", "Node", None), now));

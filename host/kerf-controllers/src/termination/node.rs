@@ -32,7 +32,10 @@ const INSTANCE_POLL: Duration = Duration::from_secs(5);
 /// # Errors
 /// When the API server or the cloud could not be asked; the Node then keeps its finalizer.
 pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action, Error> {
-    let is_ours = node.finalizers().iter().any(|found| found == finalizer::TERMINATION);
+    let is_ours = node
+        .finalizers()
+        .iter()
+        .any(|found| found == finalizer::TERMINATION);
     if node.metadata.deletion_timestamp.is_none() || !is_ours {
         return Ok(Action::await_change());
     }
@@ -44,12 +47,24 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
     let node = &set_apart(&node, &context).await?;
     let deadline = claim.as_deref().and_then(deadline);
     if drain::drain(node, deadline, &context).await? == Drained::NotYet {
-        note_on_claim(claim.as_deref(), &context, condition::DRAINED, reason::DRAINING).await?;
+        note_on_claim(
+            claim.as_deref(),
+            &context,
+            condition::DRAINED,
+            reason::DRAINING,
+        )
+        .await?;
         return Ok(Action::requeue(DRAIN_POLL));
     }
     let is_late = deadline.is_some_and(|deadline| clock::now() > deadline);
     if !is_late && holds_volumes(node, &context).await? {
-        note_on_claim(claim.as_deref(), &context, condition::VOLUMES_DETACHED, reason::AWAITING_VOLUME_DETACHMENT).await?;
+        note_on_claim(
+            claim.as_deref(),
+            &context,
+            condition::VOLUMES_DETACHED,
+            reason::AWAITING_VOLUME_DETACHMENT,
+        )
+        .await?;
         return Ok(Action::requeue(DRAIN_POLL));
     }
     if !delete_instance(node, &context).await? {
@@ -76,11 +91,15 @@ async fn is_lost(node: &Node, context: &Context) -> Result<bool, Error> {
     let Some(id) = instance_id(node) else {
         return Ok(false);
     };
-    let found = context.cloud.describe(std::slice::from_ref(&id)).await.map_err(|error| Error::Cloud {
-        operation: "look up",
-        object: format!("instance {id}"),
-        message: crate::error::chain(&error),
-    })?;
+    let found = context
+        .cloud
+        .describe(std::slice::from_ref(&id))
+        .await
+        .map_err(|error| Error::Cloud {
+            operation: "look up",
+            object: format!("instance {id}"),
+            message: crate::error::chain(&error),
+        })?;
     Ok(found.is_empty())
 }
 
@@ -92,12 +111,23 @@ fn instance_id(node: &Node) -> Option<String> {
 /// No new pods and no traffic from load balancers.
 async fn set_apart(node: &Node, context: &Context) -> Result<Node, Error> {
     let mut wanted = node.clone();
-    let taints = wanted.spec.get_or_insert_default().taints.get_or_insert_default();
+    let taints = wanted
+        .spec
+        .get_or_insert_default()
+        .taints
+        .get_or_insert_default();
     taints.retain(|found| found.key != taint::DISRUPTED || found.effect == "NoSchedule");
     if !taints.iter().any(|found| found.key == taint::DISRUPTED) {
-        taints.push(Taint { key: taint::DISRUPTED.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
+        taints.push(Taint {
+            key: taint::DISRUPTED.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        });
     }
-    wanted.labels_mut().insert(label::EXCLUDE_FROM_EXTERNAL_LOAD_BALANCERS.to_owned(), "karpenter".to_owned());
+    wanted.labels_mut().insert(
+        label::EXCLUDE_FROM_EXTERNAL_LOAD_BALANCERS.to_owned(),
+        "karpenter".to_owned(),
+    );
     patch::write(&Api::all(context.client.clone()), node, &wanted).await
 }
 
@@ -108,7 +138,12 @@ pub fn deadline(claim: &NodeClaim) -> Option<Timestamp> {
         return text.parse().ok();
     }
     let deleted_at = claim.metadata.deletion_timestamp.as_ref()?.0;
-    let grace = claim.spec.termination_grace_period.as_ref()?.parse().ok()??;
+    let grace = claim
+        .spec
+        .termination_grace_period
+        .as_ref()?
+        .parse()
+        .ok()??;
     deleted_at.checked_add(grace).ok()
 }
 
@@ -137,11 +172,22 @@ async fn holds_volumes(node: &Node, context: &Context) -> Result<bool, Error> {
         .await
         .map_err(|source| Error::kube("list the volume attachments of", node, source))?;
     let name = node.name_any();
-    let held = attachments.items.iter().find(|it| it.spec.node_name == name && it.spec.source.persistent_volume_name.is_some());
+    let held = attachments
+        .items
+        .iter()
+        .find(|it| it.spec.node_name == name && it.spec.source.persistent_volume_name.is_some());
     if let Some(attachment) = held {
-        let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or_default();
+        let volume = attachment
+            .spec
+            .source
+            .persistent_volume_name
+            .as_deref()
+            .unwrap_or_default();
         let note = format!("volume {volume} is still attached to node {name}");
-        context.events.normal(node, event::AWAITING_VOLUME_DETACHMENT, &note).await;
+        context
+            .events
+            .normal(node, event::AWAITING_VOLUME_DETACHMENT, &note)
+            .await;
     }
     Ok(held.is_some())
 }
@@ -157,24 +203,43 @@ async fn delete_instance(node: &Node, context: &Context) -> Result<bool, Error> 
         Some(DeleteOutcome::Accepted | DeleteOutcome::Requeue) => Ok(false),
         Some(DeleteOutcome::Refused(message)) => {
             let note = format!("the cloud refuses to delete instance {id}: {message}");
-            context.events.warning(node, event::FAILED_TERMINATION, &note).await;
-            Err(Error::Cloud { operation: "delete", object: format!("instance {id}"), message })
+            context
+                .events
+                .warning(node, event::FAILED_TERMINATION, &note)
+                .await;
+            Err(Error::Cloud {
+                operation: "delete",
+                object: format!("instance {id}"),
+                message,
+            })
         }
-        Some(DeleteOutcome::Failed(message)) => {
-            Err(Error::Cloud { operation: "delete", object: format!("instance {id}"), message })
-        }
+        Some(DeleteOutcome::Failed(message)) => Err(Error::Cloud {
+            operation: "delete",
+            object: format!("instance {id}"),
+            message,
+        }),
     }
 }
 
 async fn release(node: &Node, context: &Context) -> Result<Action, Error> {
     let mut wanted = node.clone();
-    wanted.finalizers_mut().retain(|found| found != finalizer::TERMINATION);
+    wanted
+        .finalizers_mut()
+        .retain(|found| found != finalizer::TERMINATION);
     match patch::write(&Api::all(context.client.clone()), node, &wanted).await {
         Err(error) if !error.is_not_found() => return Err(error),
         Ok(_) | Err(_) => {}
     }
-    let nodepool = node.labels().get(label::NODEPOOL).cloned().unwrap_or_default();
-    context.metrics.nodes_terminated.get_or_create(&PoolLabels { nodepool }).inc();
+    let nodepool = node
+        .labels()
+        .get(label::NODEPOOL)
+        .cloned()
+        .unwrap_or_default();
+    context
+        .metrics
+        .nodes_terminated
+        .get_or_create(&PoolLabels { nodepool })
+        .inc();
     tracing::info!(node = %node.name_any(), "node is gone");
     Ok(Action::await_change())
 }

@@ -1,0 +1,120 @@
+//! A policy in the path, on the real control plane: what is in the ConfigMap decides the next launch.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams};
+
+use crate::stage::{NAMESPACE, Stage};
+
+const PREFER_FAMILY: &[u8] =
+    include_bytes!("../../host/kerf-policy/tests/fixtures/prefer-family.wasm");
+
+const MANIFESTS: &str = r#"
+apiVersion: karpenter.alibabacloud.com/v1alpha1
+kind: ECSNodeClass
+metadata: {name: default}
+spec:
+  clusterID: ""
+  vSwitchSelectorTerms: [{tags: {karpenter.sh/discovery: my-cluster}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: my-cluster}}]
+  imageSelectorTerms: [{imageFamily: "acs:alibaba_cloud_linux_3_2104_lts_x64"}]
+  policies:
+    - name: family
+      hook: InstanceSelection
+      source: {configMap: {name: family, key: policy.wasm}}
+      config: {weights: {ecs.g8i: 100}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      requirements:
+        - {key: karpenter.sh/capacity-type, operator: In, values: ["on-demand"]}
+        - {key: kubernetes.io/arch, operator: In, values: ["amd64"]}
+      nodeClassRef: {group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}
+  disruption: {consolidateAfter: 720h}
+"#;
+
+fn put_config_map(stage: &Stage, bytes: &[u8]) {
+    let mut config_map = ConfigMap {
+        binary_data: Some(BTreeMap::from([(
+            "policy.wasm".to_owned(),
+            ByteString(bytes.to_vec()),
+        )])),
+        ..ConfigMap::default()
+    };
+    config_map.metadata.name = Some("family".to_owned());
+    config_map.labels_mut().insert(
+        "karpenter.alibabacloud.com/policy".to_owned(),
+        "true".to_owned(),
+    );
+    let api: Api<ConfigMap> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let params = PatchParams {
+        force: true,
+        ..PatchParams::apply("test")
+    };
+    stage
+        .runtime
+        .block_on(api.patch("family", &params, &Patch::Apply(&config_map)))
+        .expect("put the ConfigMap");
+}
+
+/// Waits until the status says this about the policy: its state, and a part of its last error.
+fn until_policy(stage: &Stage, state: &str, error: &str) {
+    stage.until(&format!("policy family {state}: {error}"), || async {
+        let classes: Vec<EcsNodeClass> = stage.list_async().await;
+        let status = classes.into_iter().next()?.status?;
+        let policy = status.policies.into_iter().next()?;
+        let says = policy.last_error.unwrap_or_default().contains(error);
+        (policy.state.as_str() == state && says).then_some(())
+    });
+}
+
+/// A pod that fits on no node of an earlier one; the instance type of the node that it gets.
+fn launch_one(stage: &Stage, name: &str) -> String {
+    let before: Vec<String> = stage
+        .list::<NodeClaim>()
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    stage.apply(&crate::scenarios::deployment(name, 1, "1100m", "1Gi", ""));
+    stage.until_bound(before.len() + 1);
+    let claims: Vec<NodeClaim> = stage.list();
+    let new = claims
+        .iter()
+        .find(|claim| !before.contains(&claim.name_any()))
+        .expect("a new NodeClaim");
+    new.labels()["node.kubernetes.io/instance-type"].clone()
+}
+
+#[test]
+fn editing_the_configmap_changes_the_next_launch_without_a_restart() {
+    let mut stage = Stage::set();
+    stage.apply(MANIFESTS);
+    put_config_map(&stage, b"this is not WebAssembly");
+    stage.start_kerf(&[]);
+    until_policy(&stage, "Failed", "not WebAssembly");
+
+    // A policy that does not load is ignored, and the pods get the cheapest node.
+    let without = launch_one(&stage, "without");
+    assert!(!without.starts_with("ecs.g8i."), "{without}");
+
+    put_config_map(&stage, PREFER_FAMILY);
+    until_policy(&stage, "Ready", "");
+    let with = launch_one(&stage, "with");
+    assert!(with.starts_with("ecs.g8i."), "{with}");
+
+    // A bad version leaves the good one serving.
+    put_config_map(&stage, b"broken again");
+    until_policy(&stage, "Stale", "not WebAssembly");
+    let still = launch_one(&stage, "still");
+    assert!(still.starts_with("ecs.g8i."), "{still}");
+    assert!(stage.kerf_is_alive());
+}
