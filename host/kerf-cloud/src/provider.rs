@@ -48,6 +48,10 @@ use crate::rpc::Client;
 /// How long the join token in a script is good for: the time an instance may take to boot, not more.
 const JOIN_TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
+/// How long a surplus instance is asked to go before it is left to the orphan collection.
+const DISCARD_WAIT: Duration = Duration::from_secs(30);
+const DISCARD_PAUSE: Duration = Duration::from_millis(500);
+
 /// The cloud as kerf uses it.
 #[derive(Debug, Clone)]
 pub struct Provider {
@@ -224,6 +228,28 @@ impl Provider {
 }
 
 impl Inner {
+    /// Deletes what must not stay, with patience: a new instance cannot be deleted while it is being made.
+    async fn discard(&self, ids: &[String]) {
+        let deadline = tokio::time::Instant::now() + DISCARD_WAIT;
+        let mut left = ids.to_vec();
+        while !left.is_empty() && tokio::time::Instant::now() < deadline {
+            let outcomes = self.delete(&left).await;
+            let is_done = |outcome: &DeleteOutcome| {
+                matches!(outcome, DeleteOutcome::Accepted | DeleteOutcome::Gone)
+            };
+            let again = outcomes
+                .into_iter()
+                .filter(|(_, outcome)| !is_done(outcome));
+            left = again.map(|(id, _)| id).collect();
+            if !left.is_empty() {
+                tokio::time::sleep(DISCARD_PAUSE).await;
+            }
+        }
+        if !left.is_empty() {
+            tracing::error!(instances = ?left, "instances that nobody needs cannot be deleted yet");
+        }
+    }
+
     async fn delete(&self, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
         delete::delete(&self.client, ids).await
     }

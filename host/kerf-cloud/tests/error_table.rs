@@ -1,5 +1,10 @@
 //! The error table against every row of the official error tables.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which the lint takes for product code"
+)]
+
 use kerf_cloud::ErrorClass;
 use kerf_cloud::error::codes::{TABLE, classify};
 

@@ -1,5 +1,10 @@
 //! Our signatures against the public vectors, and against what the official SDKs really sent.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which the lint takes for product code"
+)]
+
 use std::collections::BTreeMap;
 
 use kerf_cloud::rpc::sign;

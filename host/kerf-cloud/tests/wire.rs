@@ -4,6 +4,12 @@
 //! encoder with itself. Requests are compared as a server reads them: parameters decoded and in any order, booleans
 //! in either spelling.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, which the lint takes for product code"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use kerf_core::instance_type::CapacityType;
 use kerf_core::price::Price;
 
-/// Made from public list prices; see the first lines of docs on the catalog. CNY per hour, Linux, pay as you go.
+/// Public list prices in CNY per hour, Linux, pay as you go; data/README.md says where they come from.
 const CATALOG: &str = include_str!("../../data/catalog.csv");
 
 /// Regions that the table has a column for, best first for a region that it lacks.

@@ -33,9 +33,9 @@ impl<T> Found<T> {
         for problem in self.problems {
             let is_fatal = !is_usable || problem.is_transient || is_named_group(&problem);
             if is_fatal {
-                problems.push(problem)
+                problems.push(problem);
             } else {
-                warnings.push(problem)
+                warnings.push(problem);
             }
         }
         self.items

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kerf_core::instance_type::CapacityType;
 
-use crate::error::{CapacityScope, ErrorClass, QuotaScope};
+use crate::error::{CapacityScope, ErrorClass, Missing, QuotaScope};
 
 /// No stock comes and goes within minutes.
 const NO_STOCK_TTL: Duration = Duration::from_secs(180);
@@ -189,78 +189,44 @@ fn scope_of(
     key: OfferingKey<'_>,
     vswitch_id: &str,
 ) -> Option<(Scope, Duration)> {
-    let instance_type = key.instance_type.to_owned();
-    let zone_id = key.zone_id.to_owned();
     let capacity_type = key.capacity_type;
-    let marked = match class {
-        ErrorClass::NoCapacity(CapacityScope::Offering) => (
-            Scope::Offering {
-                instance_type,
-                zone_id,
-                capacity_type,
-            },
-            NO_STOCK_TTL,
-        ),
-        ErrorClass::NoCapacity(CapacityScope::TypeInZone) => (
-            Scope::TypeInZone {
-                instance_type,
-                zone_id,
-            },
-            NOT_SOLD_TTL,
-        ),
-        ErrorClass::NoCapacity(CapacityScope::Type) => {
-            (Scope::Type { instance_type }, NOT_SOLD_TTL)
+    let offering = || Scope::Offering {
+        instance_type: key.instance_type.to_owned(),
+        zone_id: key.zone_id.to_owned(),
+        capacity_type,
+    };
+    let type_in_zone = || Scope::TypeInZone {
+        instance_type: key.instance_type.to_owned(),
+        zone_id: key.zone_id.to_owned(),
+    };
+    let type_anywhere = || Scope::Type {
+        instance_type: key.instance_type.to_owned(),
+    };
+    let zone = || Scope::Zone {
+        zone_id: key.zone_id.to_owned(),
+    };
+    let family = || Scope::Family {
+        family: key.family.to_owned(),
+        capacity_type,
+    };
+    let vswitch = || Scope::VSwitch {
+        vswitch_id: vswitch_id.to_owned(),
+    };
+    Some(match class {
+        ErrorClass::NoCapacity(CapacityScope::Offering) => (offering(), NO_STOCK_TTL),
+        ErrorClass::NoCapacity(CapacityScope::TypeInZone) | ErrorClass::DiskCategory => {
+            (type_in_zone(), NOT_SOLD_TTL)
         }
-        ErrorClass::NoCapacity(CapacityScope::Zone) => (Scope::Zone { zone_id }, NOT_SOLD_TTL),
-        ErrorClass::DiskCategory => (
-            Scope::TypeInZone {
-                instance_type,
-                zone_id,
-            },
-            NOT_SOLD_TTL,
-        ),
-        ErrorClass::SpotPrice => (
-            Scope::Offering {
-                instance_type,
-                zone_id,
-                capacity_type,
-            },
-            SPOT_PRICE_TTL,
-        ),
-        ErrorClass::IpExhausted => (
-            Scope::VSwitch {
-                vswitch_id: vswitch_id.to_owned(),
-            },
-            NO_ADDRESSES_TTL,
-        ),
-        ErrorClass::NotFound(crate::error::Missing::VSwitch) => (
-            Scope::VSwitch {
-                vswitch_id: vswitch_id.to_owned(),
-            },
-            QUOTA_TTL,
-        ),
-        ErrorClass::Quota(QuotaScope::Family) => (
-            Scope::Family {
-                family: key.family.to_owned(),
-                capacity_type,
-            },
-            QUOTA_TTL,
-        ),
+        ErrorClass::NoCapacity(CapacityScope::Type) => (type_anywhere(), NOT_SOLD_TTL),
+        ErrorClass::NoCapacity(CapacityScope::Zone) => (zone(), NOT_SOLD_TTL),
+        ErrorClass::SpotPrice => (offering(), SPOT_PRICE_TTL),
+        ErrorClass::IpExhausted => (vswitch(), NO_ADDRESSES_TTL),
+        ErrorClass::NotFound(Missing::VSwitch) => (vswitch(), QUOTA_TTL),
+        ErrorClass::Quota(QuotaScope::Family) => (family(), QUOTA_TTL),
         ErrorClass::Quota(QuotaScope::Account) => (Scope::Account { capacity_type }, QUOTA_TTL),
-        ErrorClass::ImageMismatch | ErrorClass::Invalid => (
-            Scope::Offering {
-                instance_type,
-                zone_id,
-                capacity_type,
-            },
-            OTHER_TTL,
-        ),
-        ErrorClass::Quota(
-            QuotaScope::SecurityGroup
-            | QuotaScope::Disk
-            | QuotaScope::Tag
-            | QuotaScope::DeploymentSet,
-        )
+        ErrorClass::ImageMismatch | ErrorClass::Invalid => (offering(), OTHER_TTL),
+        // These speak of the class, the account's rights or the moment, not of an offering.
+        ErrorClass::Quota(_)
         | ErrorClass::Auth(_)
         | ErrorClass::Billing
         | ErrorClass::NotFound(_)
@@ -271,8 +237,7 @@ fn scope_of(
         | ErrorClass::UserData
         | ErrorClass::DryRun
         | ErrorClass::Transient => return None,
-    };
-    Some(marked)
+    })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl InFlight {
         self.with(|all| {
             all.entry(vswitch_id.to_owned())
                 .or_default()
-                .push((Instant::now(), ips))
+                .push((Instant::now(), ips));
         });
     }
 

@@ -144,7 +144,7 @@ fn data_disks(class: &NodeClassSpec) -> Vec<DataDiskParams> {
 fn put_spot(run: &mut RunInstances, class: &NodeClassSpec, capacity_type: CapacityType) {
     match capacity_type {
         CapacityType::OnDemand | CapacityType::Reserved => {
-            "NoSpot".clone_into(&mut run.spot_strategy)
+            "NoSpot".clone_into(&mut run.spot_strategy);
         }
         CapacityType::Spot => {
             let spot = &class.spot;

@@ -79,8 +79,11 @@ impl<'a> Walk<'a> {
             Err(error) => return retry(RETRY_PAUSE, &error),
         };
         let live = found.into_iter().filter(|it| !is_ending(&it.status));
-        if let Some(outcome) = self.adopt(live.collect(), last).await {
-            return Step::Done(outcome);
+        let live: Vec<_> = live.collect();
+        if !live.is_empty()
+            && let Some(step) = self.adopt(&live, last).await
+        {
+            return step;
         }
         let age = self.inner.client.now().duration_since(last.at);
         let lag =
@@ -101,22 +104,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the first instance that an offering allows; the others are surplus and go.
-    async fn adopt(&self, found: Vec<Instance>, last: &Attempt) -> Option<LaunchOutcome> {
-        let types = self.inner.region.types().await.ok()?;
+    /// Takes the first instance that an offering allows; the others are surplus and go. `None` if none is left.
+    async fn adopt(&self, found: &[Instance], last: &Attempt) -> Option<Step> {
         let is_allowed = |instance: &Instance| {
             let offerings = &self.request.offerings;
-            offerings.iter().any(|it| is_instance_of(instance, it))
-                || (instance.instance_type == last.instance_type
-                    && instance.zone_id == last.zone_id
-                    && instance.capacity_type.as_str() == last.capacity_type)
+            offerings.iter().any(|it| is_instance_of(instance, it)) || is_of_attempt(instance, last)
         };
-        let chosen = found.iter().find(|instance| is_allowed(instance)).cloned();
-        let chosen_id = chosen.as_ref().map(|instance| instance.id.as_str());
-        let surplus: Vec<_> = found
-            .iter()
-            .filter(|instance| Some(instance.id.as_str()) != chosen_id)
-            .map(|instance| instance.id.clone())
+        let chosen = found.iter().find(|instance| is_allowed(instance));
+        let chosen_id = chosen.map(|instance| instance.id.as_str());
+        let surplus = found.iter().map(|instance| &instance.id);
+        let surplus: Vec<_> = surplus
+            .filter(|id| Some(id.as_str()) != chosen_id)
+            .cloned()
             .collect();
         if !surplus.is_empty() {
             tracing::warn!(
@@ -124,15 +123,28 @@ impl<'a> Walk<'a> {
                 ?surplus,
                 "surplus instances are deleted"
             );
-            self.inner.delete(&surplus).await;
+            self.inner.discard(&surplus).await;
         }
-        let instance = chosen?;
-        let facts = types.get(&instance.instance_type)?;
-        let max_pods = self
-            .node(facts)
-            .await
-            .ok()?
-            .map_or(0, |(node, _)| node.max_pods);
+        let instance = chosen?.clone();
+        // From here on an instance exists: whatever cannot be asked now, no other one is made.
+        let types = match self.inner.region.types().await {
+            Ok(types) => types,
+            Err(error) => return Some(retry(RETRY_PAUSE, &error)),
+        };
+        let Some(facts) = types.get(&instance.instance_type) else {
+            let message = format!(
+                "the region does not list {} at the moment",
+                instance.instance_type
+            );
+            return Some(Step::Done(LaunchOutcome::Retry {
+                after: RETRY_PAUSE,
+                message,
+            }));
+        };
+        let max_pods = match self.node(facts).await {
+            Ok(node) => node.map_or(0, |(node, _)| node.max_pods),
+            Err(error) => return Some(retry(RETRY_PAUSE, &error)),
+        };
         let architecture = facts.architecture;
         let launched = Launched {
             instance,
@@ -140,7 +152,7 @@ impl<'a> Walk<'a> {
             max_pods,
             is_adopted: true,
         };
-        Some(LaunchOutcome::Launched(Box::new(launched)))
+        Some(Step::Done(LaunchOutcome::Launched(Box::new(launched))))
     }
 
     /// Sends the stored attempt once more: the token makes it the same call.
@@ -165,7 +177,7 @@ impl<'a> Walk<'a> {
             Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
         };
         match self.inner.client.run_instances(&run).await {
-            Ok(ids) => self.settle(&target, &ids).await,
+            Ok(ids) => self.settle(&target, &ids, is_recent).await,
             Err(error) => match verdict(&error) {
                 Verdict::LookAgain if is_recent => retry(RETRY_PAUSE, &error),
                 // Nothing showed for long enough: the first call failed for good.
@@ -216,7 +228,7 @@ impl<'a> Walk<'a> {
             self.number = number;
             self.inner.in_flight.take(&vswitch.id, target.node_ips);
             let error = match self.inner.client.run_instances(&run).await {
-                Ok(ids) => return self.settle(&target, &ids).await,
+                Ok(ids) => return self.settle(&target, &ids, true).await,
                 Err(error) => error,
             };
             if !error.is_outcome_unknown() {
@@ -260,7 +272,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Waits until the instance shows, and sees that it is what was asked for.
-    async fn settle(&mut self, target: &Target<'_>, ids: &[String]) -> Step {
+    async fn settle(&mut self, target: &Target<'_>, ids: &[String], is_recent: bool) -> Step {
         let Some((id, surplus)) = ids.split_first() else {
             let message = "RunInstances made no instance and gave no reason".to_owned();
             return Step::Done(LaunchOutcome::Retry {
@@ -269,14 +281,27 @@ impl<'a> Walk<'a> {
             });
         };
         if !surplus.is_empty() {
-            self.inner.delete(surplus).await;
+            self.inner.discard(surplus).await;
         }
-        let Some(instance) = self.wait_until_visible(id).await else {
-            let message = format!("instance {id} is made but does not show yet");
-            return Step::Done(LaunchOutcome::Retry {
-                after: RETRY_PAUSE,
-                message,
-            });
+        let seen = self.wait_until_visible(id).await;
+        let instance = match seen {
+            Some(instance) if !is_ending(&instance.status) => instance,
+            None if is_recent => {
+                let message = format!("instance {id} is made but does not show yet");
+                return Step::Done(LaunchOutcome::Retry {
+                    after: RETRY_PAUSE,
+                    message,
+                });
+            }
+            // The token gave an instance of long ago that has ended since; another attempt needs another token.
+            Some(_) | None => {
+                self.fail(
+                    target.offering,
+                    None,
+                    &format!("instance {id} was made and has ended"),
+                );
+                return Step::Next;
+            }
         };
         if !is_instance_of(&instance, target.offering) {
             let message = format!(
@@ -288,7 +313,7 @@ impl<'a> Walk<'a> {
                 message,
                 "the cloud made another instance than was asked for"
             );
-            self.inner.delete(std::slice::from_ref(id)).await;
+            self.inner.discard(std::slice::from_ref(id)).await;
             self.fail(target.offering, None, &message);
             return Step::Next;
         }
@@ -446,6 +471,12 @@ fn is_instance_of(instance: &Instance, offering: &LaunchOffering) -> bool {
     instance.instance_type == offering.instance_type
         && instance.zone_id == offering.zone_id
         && instance.capacity_type == offering.capacity_type
+}
+
+fn is_of_attempt(instance: &Instance, attempt: &Attempt) -> bool {
+    instance.instance_type == attempt.instance_type
+        && instance.zone_id == attempt.zone_id
+        && instance.capacity_type.as_str() == attempt.capacity_type
 }
 
 fn is_ending(status: &InstanceStatus) -> bool {
