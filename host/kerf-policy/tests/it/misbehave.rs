@@ -59,7 +59,7 @@ fn an_endless_loop_runs_out_of_fuel() {
 
 #[test]
 fn an_endless_loop_with_endless_fuel_is_killed_at_its_timeout() {
-    let timeout = Duration::from_millis(100);
+    let timeout = Duration::from_millis(50);
     let limits = CallLimits {
         timeout,
         fuel_base: u64::MAX / 2,
@@ -69,25 +69,29 @@ fn an_endless_loop_with_endless_fuel_is_killed_at_its_timeout() {
         select: "(loop $l (br $l)) unreachable",
         ..Guest::default()
     };
+    let policy = guest.load();
+    let input = question(&[("ecs.g7.large", "amd64", 1)]);
 
-    // The best of three: another process may hold the core for longer than a tick.
-    let reports: Vec<_> = (0..3).map(|_| call(&guest, &limits)).collect();
-
-    for report in &reports {
-        assert_eq!(report.result, Err(CallError::Deadline { limit: timeout }));
+    // Other processes may hold the core for longer than a tick, so one call in time is the proof; a host that is
+    // always late has none.
+    let is_in_time = (0..100).any(|_| {
+        let report = policy.select("{}", &limits, &input);
+        let error = report.result.unwrap_err();
+        assert_eq!(error, CallError::Deadline { limit: timeout });
+        expect!["did not answer within 50 ms; do less work or raise limits.timeout"]
+            .assert_eq(&error.to_string());
         assert!(
             report.elapsed >= timeout,
             "killed too early: {:?}",
             report.elapsed
         );
-    }
-    let fastest = reports.iter().map(|it| it.elapsed).min().unwrap();
+        report.elapsed <= timeout + Duration::from_millis(10)
+    });
+
     assert!(
-        fastest <= timeout + Duration::from_millis(10),
-        "killed too late: {fastest:?}"
+        is_in_time,
+        "always killed later than 10 ms after its timeout"
     );
-    expect!["did not answer within 100 ms; do less work or raise limits.timeout"]
-        .assert_eq(&reports[0].result.as_ref().unwrap_err().to_string());
 }
 
 #[test]
