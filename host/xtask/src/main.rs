@@ -12,6 +12,7 @@ mod bench;
 mod crds;
 mod demo;
 mod deps;
+mod oracle;
 mod plugins;
 mod process;
 mod reference;
@@ -50,6 +51,8 @@ enum Command {
     },
     /// Check who depends on whom, and how many packages that makes.
     Deps,
+    /// Hold random plans against the real kube-scheduler.
+    Oracle(oracle::Args),
     /// Write docs/reference/ from the tables of names.
     Reference {
         /// Only check that they are up to date.
@@ -84,6 +87,7 @@ fn run() -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
+        Command::Oracle(args) => oracle::run(&args),
         Command::Reference { check } => reference::run(check),
         Command::Plugins(command) => plugins::run(&command),
         Command::Run(args) => demo::run(&args),

@@ -1,0 +1,194 @@
+//! `cargo xtask oracle`: random clusters, planned by kerf-core and held against the real kube-scheduler.
+//!
+//! A mismatch is a pod that kube-scheduler refuses on the node that we planned for it, or one that we called
+//! unschedulable and that it binds to a fresh node which a pool could have made. Start at [`case`] (what is drawn) and
+//! [`trial`] (what is done with it); `--cases 1 --seed N` repeats case N.
+
+mod api;
+mod case;
+mod dice;
+mod machines;
+mod manifest;
+mod pods;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use control_plane::{Component, ControlPlane, Options};
+use serde_json::{Value, json};
+
+use crate::workspace;
+use api::Api;
+use case::Case;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many cases to try.
+    #[arg(long, default_value_t = 50)]
+    cases: u64,
+    /// Seed of the first case; each next one has the next seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+    /// Go on where a run with the same seed was broken off.
+    #[arg(long)]
+    resume: bool,
+}
+
+/// What all cases showed together.
+#[derive(Debug, Default)]
+struct Tally {
+    cases: u64,
+    mismatches: u64,
+    failing_seeds: Vec<u64>,
+    placed: u64,
+    unschedulable: u64,
+    unbound_free: u64,
+    seconds: f64,
+    kinds: BTreeMap<String, u64>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let path = state_path(args.seed);
+    let mut tally = if args.resume {
+        Tally::load(&path)?
+    } else {
+        Tally::default()
+    };
+    let control_plane = start()?;
+    let api = Api::new(&control_plane)?;
+    while tally.cases < args.cases {
+        tally.try_case(&api, args.seed + tally.cases)?;
+        tally.save(&path)?;
+    }
+    report(args, &tally);
+    if tally.mismatches > 0 {
+        bail!(
+            "{} mismatches; repeat one with --cases 1 --seed N",
+            tally.mismatches
+        );
+    }
+    Ok(())
+}
+
+fn start() -> Result<ControlPlane> {
+    let mut options = Options::default();
+    // Cases are over long before a node without a kubelet would count as lost.
+    options.components.remove(&Component::Kwok);
+    let plugins = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned();
+    options
+        .extra_args
+        .insert(Component::ApiServer, vec![plugins]);
+    ControlPlane::start(options)
+        .context("cannot start the control plane; `make control-plane` builds its servers")
+}
+
+impl Tally {
+    fn try_case(&mut self, api: &Api, seed: u64) -> Result<()> {
+        let started = Instant::now();
+        let case = Case::draw(seed);
+        let verdict = trial::run(api, &case).with_context(|| format!("case {seed}"))?;
+        for text in &verdict.mismatches {
+            println!("case {seed}: {text}");
+        }
+        self.cases += 1;
+        self.mismatches += verdict.mismatches.len() as u64;
+        if !verdict.mismatches.is_empty() {
+            self.failing_seeds.push(seed);
+        }
+        self.placed += verdict.placed as u64;
+        self.unschedulable += verdict.unschedulable as u64;
+        self.unbound_free += verdict.unbound_free as u64;
+        self.seconds += started.elapsed().as_secs_f64();
+        for kind in &case.kinds {
+            *self.kinds.entry((*kind).to_owned()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "cases": self.cases,
+            "mismatches": self.mismatches,
+            "failingSeeds": self.failing_seeds,
+            "placed": self.placed,
+            "unschedulable": self.unschedulable,
+            "unboundFree": self.unbound_free,
+            "seconds": self.seconds,
+            "kinds": self.kinds,
+        })
+    }
+
+    fn save(&self, path: &PathBuf) -> Result<()> {
+        fs::write(path, self.to_json().to_string())
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// An absent file is a run that has not begun.
+    fn load(path: &PathBuf) -> Result<Self> {
+        let Ok(text) = fs::read_to_string(path) else {
+            return Ok(Self::default());
+        };
+        let saved: Value =
+            serde_json::from_str(&text).with_context(|| format!("read {}", path.display()))?;
+        let number = |name: &str| saved[name].as_u64().unwrap_or_default();
+        let kinds = saved["kinds"].as_object().into_iter().flatten();
+        Ok(Self {
+            cases: number("cases"),
+            mismatches: number("mismatches"),
+            failing_seeds: saved["failingSeeds"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_u64)
+                .collect(),
+            placed: number("placed"),
+            unschedulable: number("unschedulable"),
+            unbound_free: number("unboundFree"),
+            seconds: saved["seconds"].as_f64().unwrap_or_default(),
+            kinds: kinds
+                .map(|(kind, count)| (kind.clone(), count.as_u64().unwrap_or_default()))
+                .collect(),
+        })
+    }
+}
+
+fn state_path(seed: u64) -> PathBuf {
+    workspace::root().join(format!("target/oracle-{seed}.json"))
+}
+
+fn report(args: &Args, tally: &Tally) {
+    if args.json {
+        println!("{}", tally.to_json());
+        return;
+    }
+    for (kind, count) in &tally.kinds {
+        let rare = if count * 10 < tally.cases {
+            "  (in less than a tenth)"
+        } else {
+            ""
+        };
+        println!("{count:5} {kind}{rare}");
+    }
+    let Tally {
+        cases,
+        mismatches,
+        failing_seeds,
+        placed,
+        unschedulable,
+        unbound_free,
+        seconds,
+        kinds: _,
+    } = tally;
+    println!("placed={placed} unschedulable={unschedulable} seconds={seconds:.0}");
+    println!("failingSeeds={failing_seeds:?}");
+    println!("unboundFree={unbound_free}");
+    println!("cases={cases}");
+    println!("mismatches={mismatches}");
+}
