@@ -66,7 +66,7 @@ pub(super) fn daemon_set(namespace: &str, name: &str, spec: &PodSpec) -> Value {
     })
 }
 
-/// A volume and its claim, bound to each other.
+/// A volume and a claim that name each other; the volume controller binds them.
 pub(super) fn bound_volume(
     namespace: &str,
     name: &str,
@@ -89,10 +89,7 @@ pub(super) fn bound_volume(
     });
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": name, "namespace": namespace, "labels": labels,
-            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-        },
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {
             "accessModes": modes, "resources": {"requests": size}, "storageClassName": "",
             "volumeName": volume,
