@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn arm_comes_from_the_architecture_and_not_from_the_name() {
         let facts = facts("ecs.r6.large", |item| {
-            item.cpu_architecture = "ARM".to_owned()
+            item.cpu_architecture = "ARM".to_owned();
         });
 
         assert_eq!(facts.labels("r")[labels::ARCH], "arm64");

@@ -301,3 +301,23 @@ async fn an_instance_that_is_still_being_made_is_deleted_later() {
 
     assert_eq!(outcomes[0].1, DeleteOutcome::Requeue);
 }
+
+#[tokio::test]
+async fn an_instance_that_ended_long_ago_is_not_given_back_by_its_token() {
+    let cloud = Cloud::start(World::default()).await;
+    let mut request = cloud.request("a", &[on_demand("ecs.g7.large", "h")]).await;
+    let (first, attempts) = launch(&cloud.provider, &request).await;
+    let id = instance_of(&first).id.clone();
+    cloud.until_running(&id).await;
+    cloud.provider.delete(std::slice::from_ref(&id)).await;
+    assert_eq!(cloud.alive_after_deletes().await, 0);
+
+    let mut last = attempts[0].clone();
+    last.at -= jiff::SignedDuration::from_mins(10);
+    request.last_attempt = Some(last);
+    let (second, attempts) = launch(&cloud.provider, &request).await;
+
+    assert_ne!(instance_of(&second).id, id);
+    assert_eq!(attempts[0].number, 2);
+    assert_eq!(cloud.alive(), 1);
+}
