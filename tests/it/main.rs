@@ -1,4 +1,10 @@
 //! The one integration-test binary. Each file states the level of its tests in its first line.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets the unexpected ends"
+)]
 
 mod crashes;
 mod crds;

@@ -33,7 +33,13 @@ spec:
     )
 }
 
-pub fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str, extra: &str) -> String {
+pub(crate) fn deployment(
+    name: &str,
+    replicas: u32,
+    cpu: &str,
+    memory: &str,
+    extra: &str,
+) -> String {
     format!(
         r#"
 apiVersion: apps/v1

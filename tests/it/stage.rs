@@ -24,30 +24,30 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 
 /// Long enough for 50 nodes to boot on two busy cores; a test that passes never waits for it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(150);
-pub const NAMESPACE: &str = "kerf-system";
-pub const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
+pub(crate) const NAMESPACE: &str = "kerf-system";
+pub(crate) const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
 
 /// The stage; dropping it stops everything.
-pub struct Stage {
+pub(crate) struct Stage {
     kerf: Option<Child>,
-    pub sim: EcsSim,
-    pub client: Client,
-    pub runtime: Runtime,
+    pub(crate) sim: EcsSim,
+    pub(crate) client: Client,
+    pub(crate) runtime: Runtime,
     log: PathBuf,
     _folder: tempfile::TempDir,
-    pub control_plane: ControlPlane,
+    pub(crate) control_plane: ControlPlane,
 }
 
 impl Stage {
     /// Control plane, simulator and CRDs; the controller is not started yet.
-    pub fn set() -> Self {
+    pub(crate) fn set() -> Self {
         Self::set_with(|_| {})
     }
 
     /// As `set`, in another world.
-    pub fn set_with(change: impl FnOnce(&mut World)) -> Self {
+    pub(crate) fn set_with(change: impl FnOnce(&mut World)) -> Self {
         let control_plane =
             ControlPlane::start(Options::default()).expect("start the control plane");
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -118,7 +118,7 @@ impl Stage {
     }
 
     /// Starts the controller with these arguments besides the usual ones.
-    pub fn start_kerf(&mut self, args: &[&str]) {
+    pub(crate) fn start_kerf(&mut self, args: &[&str]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -171,33 +171,33 @@ impl Stage {
     }
 
     /// kill -9 of the controller.
-    pub fn kill_kerf(&mut self) {
+    pub(crate) fn kill_kerf(&mut self) {
         let mut child = self.kerf.take().expect("kerf runs");
         child.kill().expect("kill kerf");
         child.wait().expect("wait for kerf");
     }
 
     /// Whether the controller is still running.
-    pub fn kerf_is_alive(&mut self) -> bool {
+    pub(crate) fn kerf_is_alive(&mut self) -> bool {
         self.kerf
             .as_mut()
             .is_some_and(|child| child.try_wait().expect("look at kerf").is_none())
     }
 
     /// What the controller logged so far.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Applies every document of the YAML, as `kubectl apply --server-side` does.
-    pub fn apply(&self, yaml: &str) {
+    pub(crate) fn apply(&self, yaml: &str) {
         if let Err(error) = self.try_apply(yaml) {
             panic!("cannot apply: {error}\n{yaml}");
         }
     }
 
     /// As `apply`, with the API server's answer.
-    pub fn try_apply(&self, yaml: &str) -> Result<(), kube::Error> {
+    pub(crate) fn try_apply(&self, yaml: &str) -> Result<(), kube::Error> {
         for document in yaml.split("\n---\n").filter(|it| !it.trim().is_empty()) {
             let object: DynamicObject =
                 serde_saphyr::from_str(document).expect("a Kubernetes object");
@@ -217,10 +217,9 @@ impl Stage {
             .filter(&[group])
             .run()
             .await?;
-        let (resource, capabilities) = match discovery.resolve_gvk(&gvk) {
-            Some(found) => found,
-            None => panic!("the API server does not serve {gvk:?}"),
-        };
+        let (resource, capabilities) = discovery
+            .resolve_gvk(&gvk)
+            .expect("a kind that the API server serves");
         let api = self.dynamic(&object, &resource, &capabilities.scope);
         let params = PatchParams {
             force: true,
@@ -247,7 +246,7 @@ impl Stage {
     }
 
     /// Waits until `look` finds something; panics with everything that helps when it never does.
-    pub fn until<T, F, Fut>(&self, what: &str, look: F) -> T
+    pub(crate) fn until<T, F, Fut>(&self, what: &str, look: F) -> T
     where
         F: Fn() -> Fut,
         Fut: Future<Output = Option<T>>,
@@ -273,7 +272,7 @@ impl Stage {
     }
 
     /// All objects of a cluster-scoped kind.
-    pub fn list<K>(&self) -> Vec<K>
+    pub(crate) fn list<K>(&self) -> Vec<K>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
@@ -281,7 +280,7 @@ impl Stage {
     }
 
     /// As `list`, inside `until`.
-    pub async fn list_async<K>(&self) -> Vec<K>
+    pub(crate) async fn list_async<K>(&self) -> Vec<K>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
@@ -293,7 +292,7 @@ impl Stage {
     }
 
     /// Deletes a cluster-scoped object.
-    pub fn delete<K>(&self, name: &str)
+    pub(crate) fn delete<K>(&self, name: &str)
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
@@ -304,7 +303,7 @@ impl Stage {
     }
 
     /// The pods of the default namespace that the kube-scheduler has bound.
-    pub async fn bound_pods(&self) -> Vec<Pod> {
+    pub(crate) async fn bound_pods(&self) -> Vec<Pod> {
         let pods: Vec<Pod> = self.list_async().await;
         let is_bound = |pod: &Pod| {
             pod.spec
@@ -317,7 +316,7 @@ impl Stage {
     }
 
     /// Waits until exactly this many pods are bound and the world has come to rest: every claim is Ready.
-    pub fn until_bound(&self, count: usize) {
+    pub(crate) fn until_bound(&self, count: usize) {
         self.until(&format!("{count} pods bound on ready nodes"), || async {
             let bound = self.bound_pods().await.len();
             let claims: Vec<NodeClaim> = self.list_async().await;
@@ -329,7 +328,7 @@ impl Stage {
     }
 
     /// Waits until there are no nodes, no claims and no instances.
-    pub fn until_empty(&self) {
+    pub(crate) fn until_empty(&self) {
         self.until("no nodes, no NodeClaims, no instances", || async {
             let nodes: Vec<Node> = self.list_async().await;
             let claims: Vec<NodeClaim> = self.list_async().await;
@@ -338,7 +337,7 @@ impl Stage {
     }
 
     /// The instances that the account pays for.
-    pub fn instances(&self) -> Vec<ecs_sim::InstanceView> {
+    pub(crate) fn instances(&self) -> Vec<ecs_sim::InstanceView> {
         self.sim
             .instances()
             .into_iter()
@@ -412,7 +411,7 @@ impl Drop for Stage {
 }
 
 /// The repository's folder.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 

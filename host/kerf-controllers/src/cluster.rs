@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::NodeClaimName;
+use kerf_core::plan::PlacementTarget;
 use kerf_core::snapshot::{Settings, Snapshot};
 use kerf_state::{Catalog, Cluster};
 use tokio::sync::watch;
@@ -105,6 +107,21 @@ impl SharedCluster {
             index.mark_for_deletion(claim);
             Effect::Demand
         });
+    }
+
+    /// Pods are expected on these nodes for a while from now on.
+    pub fn nominate<'a>(
+        &self,
+        targets: impl IntoIterator<Item = &'a PlacementTarget>,
+        now: Timestamp,
+        length: Duration,
+    ) {
+        let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.forget_ended(now);
+        for target in targets {
+            index.nominate(target, until);
+        }
     }
 
     /// A pod came to the node or left it.

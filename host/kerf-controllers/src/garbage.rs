@@ -30,32 +30,36 @@ pub async fn run(context: Arc<Context>) {
     let mut lost = Suspects::new();
     loop {
         ticks.tick().await;
-        let instances = match context.cloud.list_ours().await {
-            Ok(instances) => instances,
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "cannot list our instances; nothing is collected");
-                continue;
+        match both_sides(&context).await {
+            Ok((instances, claims)) => {
+                delete_orphans(&instances, &claims, &mut orphans, &context).await;
+                delete_lost(&instances, &claims, &mut lost, &context).await;
             }
-        };
-        // Listed after the instances, and from the API server itself: a claim that is missing here was missing then.
-        let api: Api<NodeClaim> = Api::all(context.client.clone());
-        let claims = match bounded(api.list(&ListParams::default())).await {
-            Ok(claims) => claims.items,
-            Err(error) => {
-                tracing::warn!(%error, "cannot list the NodeClaims; nothing is collected");
-                continue;
-            }
-        };
-        delete_orphans(&instances, &claims, &mut orphans, &context).await;
-        delete_lost(&instances, &claims, &mut lost, &context).await;
+            Err(message) => tracing::warn!(%message, "nothing is collected"),
+        }
     }
+}
+
+/// Our instances, then the claims: a claim that is missing in this answer was missing when the instances were listed.
+/// The API server itself is asked, since the watch may lag.
+async fn both_sides(context: &Context) -> Result<(Vec<Instance>, Vec<NodeClaim>), String> {
+    let instances = context.cloud.list_ours().await;
+    let instances =
+        instances.map_err(|error| format!("cannot list our instances: {}", chain(&error)))?;
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    let claims = bounded(api.list(&ListParams::default())).await;
+    let claims =
+        claims.map_err(|error| format!("cannot list the NodeClaims: {}", chain(&error)))?;
+    Ok((instances, claims.items))
 }
 
 /// Instances that no claim names by provider id or launch group. Pure.
 fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
     let provider_ids: BTreeSet<&str> = claims.iter().filter_map(NodeClaim::provider_id).collect();
-    let groups: BTreeSet<&str> = claims
-        .iter()
+    // A claim that has its instance claims no other of its group: that one is a late twin.
+    let is_open = |claim: &&NodeClaim| claim.provider_id().is_none();
+    let open = claims.iter().filter(is_open);
+    let groups: BTreeSet<&str> = open
         .filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP))
         .map(String::as_str)
         .collect();
@@ -200,6 +204,15 @@ mod tests {
         let instances = [instance("i-1", "u-1"), instance("i-2", "u-2")];
 
         let found = unclaimed(&instances, &[claim(None, "u-1")]);
+
+        assert_eq!(found, BTreeSet::from(["i-2".to_owned()]));
+    }
+
+    #[test]
+    fn a_late_twin_of_a_recorded_launch_is_unclaimed() {
+        let instances = [instance("i-1", "u-1"), instance("i-2", "u-1")];
+
+        let found = unclaimed(&instances, &[claim(Some("cn-hangzhou.i-1"), "u-1")]);
 
         assert_eq!(found, BTreeSet::from(["i-2".to_owned()]));
     }

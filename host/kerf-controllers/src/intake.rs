@@ -251,8 +251,7 @@ impl Start<'_> {
                 {
                     triggers
                         .node_classes
-                        .send(ObjectRef::new(&class.name_any()))
-                        .await;
+                        .send(ObjectRef::new(&class.name_any()));
                 }
             }
         };
@@ -280,19 +279,16 @@ impl Start<'_> {
 
 async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, context: Arc<Context>) {
     for claim in change.objects() {
-        triggers
-            .nodeclaims
-            .send(ObjectRef::new(&claim.name_any()))
-            .await;
+        triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
         if let Some(pool) = claim.labels().get(label::NODEPOOL) {
-            triggers.nodepools.send(ObjectRef::new(pool)).await;
+            triggers.nodepools.send(ObjectRef::new(pool));
         }
         for node in claim
             .provider_id()
             .map(|id| context.stores.nodes_of(id))
             .unwrap_or_default()
         {
-            triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
+            triggers.nodes.send(ObjectRef::new(&node.name_any()));
         }
     }
     if matches!(change, OwnedChange::Deleted(_)) {
@@ -302,19 +298,16 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
 
 async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Context>) {
     for node in change.objects() {
-        triggers.nodes.send(ObjectRef::new(&node.name_any())).await;
+        triggers.nodes.send(ObjectRef::new(&node.name_any()));
         if let Some(claim) = context.stores.claim_of(node) {
-            triggers
-                .nodeclaims
-                .send(ObjectRef::new(&claim.name_any()))
-                .await;
+            triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
         }
     }
 }
 
 async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers) {
     for name in names(change.objects()) {
-        triggers.nodepools.send(ObjectRef::new(&name)).await;
+        triggers.nodepools.send(ObjectRef::new(&name));
     }
 }
 
@@ -328,7 +321,7 @@ async fn on_node_classes(
         context.classes.remove(&class.name_any());
     }
     for name in &concerned {
-        triggers.node_classes.send(ObjectRef::new(name)).await;
+        triggers.node_classes.send(ObjectRef::new(name));
     }
     concerned.sort_unstable();
     for pool in context.stores.nodepools.state() {
@@ -336,10 +329,7 @@ async fn on_node_classes(
             .binary_search(&pool.spec.template.spec.node_class_ref.name)
             .is_ok()
         {
-            triggers
-                .nodepools
-                .send(ObjectRef::new(&pool.name_any()))
-                .await;
+            triggers.nodepools.send(ObjectRef::new(&pool.name_any()));
         }
     }
 }

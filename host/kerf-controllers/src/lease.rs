@@ -56,7 +56,7 @@ impl Election {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(lease = %self.name, %error, "cannot take part in the leader election")
+                    tracing::warn!(lease = %self.name, %error, "cannot take part in the leader election");
                 }
             }
         }

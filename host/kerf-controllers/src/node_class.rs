@@ -102,6 +102,9 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
         clock::now(),
     ));
     announce(&class, &wanted, &context).await;
+    if let Ok(resolved) = &resolved {
+        warn_of_idle_terms(&class, &resolved.warnings, &context).await;
+    }
     let was_usable = context.classes.usable(&name).is_ok();
     let is_usable = outcome.is_ok();
     context.classes.put(name, outcome);
@@ -143,7 +146,7 @@ pub async fn refresh(context: &Context) {
         match load(&state.resolved, context).await {
             Ok(fresh) => context.classes.put(name, Ok(fresh)),
             Err(message) => {
-                tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were")
+                tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were");
             }
         }
     }
@@ -152,6 +155,16 @@ pub async fn refresh(context: &Context) {
 fn describe(name: &str, problems: &[ResolveProblem]) -> String {
     let problems: Vec<String> = problems.iter().map(status::sentence).collect();
     format!("ECSNodeClass {name}: {}", problems.join("; "))
+}
+
+/// A term that finds nothing while others of its kind do stops nobody, but it is not what the user meant.
+async fn warn_of_idle_terms(class: &EcsNodeClass, warnings: &[ResolveProblem], context: &Context) {
+    for warning in warnings {
+        context
+            .events
+            .warning(class, event::RESOLUTION_FAILED, &status::sentence(warning))
+            .await;
+    }
 }
 
 /// One event when a condition turns bad or its reason changes.

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kerf_api::condition::{Condition, ConditionStatus, Conditions};
 use kerf_api::ecsnodeclass::EcsNodeClass;
-use kerf_api::names::{condition, event, label, reason};
+use kerf_api::names::{annotation, condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_api::nodepool::{NodePool, NodePoolStatus};
+use kerf_api::nodepool::{NODEPOOL_HASH_VERSION, NodePool, NodePoolStatus};
 use kerf_core::resources::{COMMON, NODES, Resources, quantity_of};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
@@ -38,6 +38,18 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     let claims = context.stores.nodeclaims.state();
     let mut wanted = (*pool).clone();
     wanted.status = Some(status(&pool, class.as_deref(), &claims, clock::now()));
+    match pool.hash() {
+        Ok(hash) => {
+            let annotations = wanted.annotations_mut();
+            annotations.insert(annotation::NODEPOOL_HASH.to_owned(), hash);
+            annotations.insert(
+                annotation::NODEPOOL_HASH_VERSION.to_owned(),
+                NODEPOOL_HASH_VERSION.to_owned(),
+            );
+        }
+        // The condition names the duration that cannot be read; the last good hash stays.
+        Err(error) => tracing::debug!(nodepool = %pool.name_any(), %error, "NodePool has no hash"),
+    }
     announce(&pool, &wanted, &context).await;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;

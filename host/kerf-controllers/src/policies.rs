@@ -3,6 +3,7 @@
 //! Compiling happens on a thread that may block; whatever fails, the version that served goes on serving.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,14 +98,7 @@ fn update(registry: &Registry, class: &str, wanted: Vec<(PolicySpec, Result<Vec<
 /// A declared policy with its bytes, or why there are none.
 fn declared(policy: &Policy, context: &Context) -> (PolicySpec, Result<Vec<u8>, String>) {
     match spec(policy) {
-        Ok(spec) => (
-            spec,
-            source(
-                policy,
-                &context.stores.config_maps,
-                &context.settings.namespace,
-            ),
-        ),
+        Ok(spec) => (spec, source(policy, context)),
         Err(message) => (
             PolicySpec::new(&policy.name, Hook::InstanceSelection),
             Err(message),
@@ -118,6 +112,13 @@ fn spec(policy: &Policy) -> Result<PolicySpec, String> {
         .as_str()
         .parse()
         .map_err(|error: kerf_policy::ParseHookError| error.to_string())?;
+    if hook == Hook::BootstrapUserData {
+        // Better refused than silently without effect.
+        return Err(
+            "hook BootstrapUserData is not served by this version yet; remove the policy"
+                .to_owned(),
+        );
+    }
     let digest = policy.digest.as_deref().map(str::parse).transpose();
     let digest =
         digest.map_err(|error: kerf_policy::ParseDigestError| format!("digest: {error}"))?;
@@ -163,14 +164,14 @@ fn limits(limits: &api::PolicyLimits) -> CallLimits {
 }
 
 /// The component's bytes.
-fn source(
-    policy: &Policy,
-    config_maps: &Store<ConfigMap>,
-    namespace: &str,
-) -> Result<Vec<u8>, String> {
+fn source(policy: &Policy, context: &Context) -> Result<Vec<u8>, String> {
     if let Some(path) = &policy.source.path {
-        return std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"));
+        return read_file(path, context.settings.policy_folder.as_deref());
     }
+    let (config_maps, namespace) = (
+        &context.stores.config_maps,
+        context.settings.namespace.as_str(),
+    );
     let Some(source) = &policy.source.config_map else {
         return Err("source: only configMap and path can be loaded by this version".to_owned());
     };
@@ -188,6 +189,29 @@ fn source(
         config_maps,
         namespace,
     )
+}
+
+/// Only what lies in the operator's folder is read: who may edit an ECSNodeClass must not see our other files.
+fn read_file(path: &str, folder: Option<&Path>) -> Result<Vec<u8>, String> {
+    let Some(folder) = folder else {
+        return Err(
+            "source.path needs a controller that was started with --policy-folder".to_owned(),
+        );
+    };
+    let inside = || {
+        let (path, folder) = (
+            Path::new(path).canonicalize().ok()?,
+            folder.canonicalize().ok()?,
+        );
+        path.starts_with(folder).then_some(path)
+    };
+    let Some(inside) = inside() else {
+        return Err(format!(
+            "source.path {path} is no file in the policy folder {}",
+            folder.display()
+        ));
+    };
+    std::fs::read(&inside).map_err(|error| format!("cannot read {path}: {error}"))
 }
 
 fn read_key(
@@ -228,38 +252,46 @@ async fn announce(
     for now in after {
         let then = before.iter().find(|it| it.name == now.name);
         if now.digest.is_some() && then.and_then(|it| it.digest) != now.digest {
-            let version = now.version.as_deref().unwrap_or_default();
-            let digest = now.digest.map(|it| it.to_string()).unwrap_or_default();
-            let note = format!("policy {} version {version} ({digest}) serves", now.name);
+            let note = serves_note(now);
+            tracing::info!(nodeclass = %class.name_any(), "{note}");
             context
                 .events
                 .normal(class, event::POLICY_LOADED, &note)
                 .await;
-            tracing::info!(nodeclass = %class.name_any(), policy = %now.name, %version, %digest, "policy loaded");
             is_changed = true;
         }
-        let is_news = then.is_none_or(|it| it.last_error != now.last_error);
-        if let Some(error) = now
-            .last_error
-            .as_ref()
-            .filter(|_| is_news && now.state != PolicyState::Ready)
-        {
-            let goes_on = if now.digest.is_some() {
-                "; the version before goes on serving"
-            } else {
-                ""
-            };
-            let note = format!("policy {}: {error}{goes_on}", now.name);
+        if let Some(note) = failure_note(then, now) {
+            tracing::warn!(nodeclass = %class.name_any(), "{note}");
             context
                 .events
                 .warning(class, event::POLICY_LOAD_FAILED, &note)
                 .await;
-            tracing::warn!(nodeclass = %class.name_any(), policy = %now.name, %error, "policy not loaded");
         }
     }
     if is_changed {
         context.cluster.demand_changed();
     }
+}
+
+fn serves_note(policy: &PolicyStatus) -> String {
+    let version = policy.version.as_deref().unwrap_or_default();
+    let digest = policy.digest.map(|it| it.to_string()).unwrap_or_default();
+    format!("policy {} version {version} ({digest}) serves", policy.name)
+}
+
+/// What is wrong with a policy that does not serve as declared, if that is news.
+fn failure_note(then: Option<&PolicyStatus>, now: &PolicyStatus) -> Option<String> {
+    let is_news = then.is_none_or(|it| it.last_error != now.last_error);
+    let error = now
+        .last_error
+        .as_ref()
+        .filter(|_| is_news && now.state != PolicyState::Ready)?;
+    let goes_on = if now.digest.is_some() {
+        "; the version before goes on serving"
+    } else {
+        ""
+    };
+    Some(format!("policy {}: {error}{goes_on}", now.name))
 }
 
 fn to_status(policy: &PolicyStatus, before: &[status::PolicyStatus]) -> status::PolicyStatus {

@@ -9,36 +9,72 @@ pub mod claim;
 pub mod create;
 pub mod rounds;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kerf_core::plan::Plan;
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::plan::{Placement, PlacementTarget, Plan};
+use kerf_core::schedule::Homes;
+use kube::ResourceExt;
 
 use crate::clock;
 use crate::context::Context;
 use crate::provision::announce::Announcer;
 use crate::provision::batch::Batcher;
 
+/// The least time that a node is kept for the pods that were planned on it (Karpenter: same).
+const NOMINATION_MIN: Duration = Duration::from_secs(10);
+
 /// Plans and creates until the process ends.
 pub async fn run(context: Arc<Context>) {
     let mut batcher = Batcher::new(&context);
     let mut announcer = Announcer::default();
+    let mut homes = Homes::new();
     loop {
         batcher.wait(&context).await;
-        let plan = plan(&context).await;
+        let plan = plan(&homes, &context).await;
         let created = create::create_all(&plan, &context).await;
+        homes = remember(&plan, &created, &context);
         announcer.announce(&plan, &created, &context).await;
     }
 }
 
+/// Where the pods of the plan are expected: the next plan keeps their places, and nothing disrupts those nodes until
+/// kube-scheduler had time to bind them.
+fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Homes {
+    let mut homes = Homes::new();
+    for Placement { pod, node } in &plan.placements {
+        homes.insert(pod.uid.clone(), node.clone());
+    }
+    for (planned, claim) in plan.new_claims.iter().zip(created) {
+        let Some(claim) = claim else { continue };
+        let target = PlacementTarget::InFlight(claim.name_any().into());
+        homes.extend(
+            planned
+                .pods
+                .iter()
+                .map(|pod| (pod.uid.clone(), target.clone())),
+        );
+    }
+    let targets: BTreeSet<&PlacementTarget> = homes.values().collect();
+    context.cluster.nominate(
+        targets,
+        clock::now(),
+        (context.settings.batch_max * 2).max(NOMINATION_MIN),
+    );
+    homes
+}
+
 /// One plan of the cluster as it is now.
-async fn plan(context: &Context) -> Plan {
+async fn plan(homes: &Homes, context: &Context) -> Plan {
     let started = tokio::time::Instant::now();
     let snapshot = context.snapshot().await;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
         context.metrics.unschedulable_pods.set(0);
         return Plan::default();
     }
-    let plan = rounds::plan(&snapshot, context, "provision", clock::now());
+    let plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
     context
         .metrics
         .scheduling_duration

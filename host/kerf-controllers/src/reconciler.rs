@@ -3,7 +3,7 @@
 //! All watches are in `watch`; a reconciler gets keys from there and objects from the shared store, so that each kind
 //! is watched once. kube's `Controller` brings deduplication, limits and requeues.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
@@ -15,14 +15,11 @@ use kube::Resource;
 use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::reflector::{ObjectRef, Store};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use crate::context::Context;
 use crate::error::{CONFLICT_RETRY, Error, backoff, chain, describe};
 use crate::metrics::ReconcileLabels;
-
-/// Keys that wait here are merged by the scheduler behind; a full channel slows the watch down, and nothing is lost.
-const TRIGGER_BUFFER: usize = 1024;
 
 /// Objects of one kind that are worked on at the same time. The work is waiting for others, so more than cores.
 const CONCURRENCY: u16 = 64;
@@ -37,31 +34,69 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + S
 {
 }
 
-/// Where to say that an object should be looked at.
-#[derive(Debug)]
-pub struct Trigger<K: Resource<DynamicType = ()>>(mpsc::Sender<ObjectRef<K>>);
+/// Where to say that an object should be looked at. Naming one twice is naming it once, so what waits is never more
+/// than the objects of the kind, also in a standby whose reconcilers have not started.
+pub struct Trigger<K: Resource<DynamicType = ()>>(Arc<Waiting<K>>);
+
+/// The other end of a [`Trigger`].
+pub struct Triggered<K: Resource<DynamicType = ()>>(Arc<Waiting<K>>);
+
+struct Waiting<K: Resource<DynamicType = ()>> {
+    keys: Mutex<HashSet<ObjectRef<K>>>,
+    bell: Notify,
+}
 
 impl<K: Resource<DynamicType = ()>> Clone for Trigger<K> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self(Arc::clone(&self.0))
     }
 }
 
-/// The other end of a [`Trigger`].
-pub type Triggered<K> = mpsc::Receiver<ObjectRef<K>>;
+impl<K: Resource<DynamicType = ()>> Debug for Trigger<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trigger").finish_non_exhaustive()
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Debug for Triggered<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Triggered").finish_non_exhaustive()
+    }
+}
 
 impl<K: Resource<DynamicType = ()>> Trigger<K> {
     /// A trigger and what its reconciler reads.
     #[must_use]
     pub fn new() -> (Self, Triggered<K>) {
-        let (keys_tx, keys_rx) = mpsc::channel(TRIGGER_BUFFER);
-        (Self(keys_tx), keys_rx)
+        let waiting = Arc::new(Waiting {
+            keys: Mutex::default(),
+            bell: Notify::new(),
+        });
+        (Self(Arc::clone(&waiting)), Triggered(waiting))
     }
 
     /// Asks for a look at the object.
-    pub async fn send(&self, key: ObjectRef<K>) {
-        // The receiver lives as long as the process; if it died, the supervisor is ending the process.
-        let _ = self.0.send(key).await;
+    pub fn send(&self, key: ObjectRef<K>) {
+        self.0
+            .keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key);
+        self.0.bell.notify_one();
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Triggered<K> {
+    /// Waits for keys and takes all that are there.
+    async fn take(&self) -> HashSet<ObjectRef<K>> {
+        loop {
+            let keys =
+                std::mem::take(&mut *self.0.keys.lock().unwrap_or_else(PoisonError::into_inner));
+            if !keys.is_empty() {
+                return keys;
+            }
+            self.0.bell.notified().await;
+        }
     }
 }
 
@@ -77,9 +112,10 @@ pub async fn run<K, Fut>(
     K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
     Fut: Future<Output = Result<Action, Error>> + Send + 'static,
 {
-    let keys = stream::unfold(triggered, |mut keys| async {
-        keys.recv().await.map(|key| (key, keys))
+    let keys = stream::unfold(triggered, |triggered| async {
+        Some((stream::iter(triggered.take().await), triggered))
     });
+    let keys = keys.flatten();
     let failures = Arc::new(Failures::default());
     let on_error = {
         let failures = Arc::clone(&failures);

@@ -14,7 +14,6 @@ use crate::events::Events;
 use crate::http::Served;
 use crate::intake::Intake;
 use crate::lease::Election;
-use crate::metrics::Metrics;
 use crate::node_class::Classes;
 use crate::policies::Policies;
 use crate::settings::Settings;
@@ -79,37 +78,21 @@ pub async fn run(
     leadership: Leadership,
 ) -> Result<Ended, StartError> {
     let mut stop = Stop::new().map_err(StartError::Signals)?;
-    let metrics = Arc::new(Metrics::default());
-    let is_ready = Arc::new(AtomicBool::new(false));
     let supervisor = Supervisor::default();
-    let (listener, address) =
-        http::bind(metrics_address)
-            .await
-            .map_err(|source| StartError::Listen {
-                address: metrics_address,
-                source,
-            })?;
-    tracing::info!(%address, "serving metrics and probes");
-    let served = Served {
-        metrics: Arc::clone(&metrics),
-        is_ready: Arc::clone(&is_ready),
-    };
-    supervisor.spawn("http", http::serve(listener, served));
-
     let (mut intake, stores) = Intake::new();
     let identity = identity();
-    let policies = Policies::start().map_err(StartError::Policies)?;
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity.clone()),
         cluster: SharedCluster::default(),
         classes: Classes::default(),
+        policies: Policies::start().map_err(StartError::Policies)?,
+        metrics: Arc::default(),
         client,
         settings,
         stores,
         cloud,
-        policies,
-        metrics,
     });
+    let is_ready = serve(&supervisor, &context, metrics_address).await?;
     intake.start(&supervisor, &context);
     tokio::select! {
         () = intake.synced(SYNC_PATIENCE) => {}
@@ -117,25 +100,68 @@ pub async fn run(
     }
     is_ready.store(true, Ordering::Release);
     context.metrics.state_synced.set(1);
-
-    let Leadership::Lease { name } = leadership else {
-        start(&supervisor, intake, &context);
-        return Ok(until_end(supervisor, &mut stop, std::future::pending()).await);
-    };
-    let api = Api::namespaced(context.client.clone(), &context.settings.namespace);
-    let mut election = Election::new(api, name, identity);
-    tokio::select! {
-        () = election.acquire() => tracing::info!("acting: this process holds the lease"),
-        () = stop.requested() => return Ok(Ended::Stopped),
+    match leadership {
+        Leadership::Alone => {
+            start(&supervisor, intake, &context);
+            Ok(until_end(supervisor, &mut stop, std::future::pending()).await)
+        }
+        Leadership::Lease { name } => {
+            let api = Api::namespaced(context.client.clone(), &context.settings.namespace);
+            Ok(lead(
+                Election::new(api, name, identity),
+                supervisor,
+                intake,
+                &context,
+                &mut stop,
+            )
+            .await)
+        }
     }
-    start(&supervisor, intake, &context);
-    let ended = until_end(supervisor, &mut stop, election.hold()).await;
-    if ended == Ended::Stopped
-        && let Err(error) = election.release().await
-    {
+}
+
+/// Opens the port for metrics and probes; the flag says that the process is ready.
+async fn serve(
+    supervisor: &Supervisor,
+    context: &Context,
+    address: SocketAddr,
+) -> Result<Arc<AtomicBool>, StartError> {
+    let listen = |source| StartError::Listen { address, source };
+    let (listener, bound) = http::bind(address).await.map_err(listen)?;
+    tracing::info!(address = %bound, "serving metrics and probes");
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let served = Served {
+        metrics: Arc::clone(&context.metrics),
+        is_ready: Arc::clone(&is_ready),
+    };
+    supervisor.spawn("http", http::serve(listener, served));
+    Ok(is_ready)
+}
+
+/// Waits for the lease, acts while it is held, and gives it back.
+async fn lead(
+    mut election: Election,
+    supervisor: Supervisor,
+    intake: Intake,
+    context: &Arc<Context>,
+    stop: &mut Stop,
+) -> Ended {
+    tokio::select! {
+        () = election.acquire() => {}
+        () = stop.requested() => return Ended::Stopped,
+    }
+    tracing::info!("acting: this process holds the lease");
+    start(&supervisor, intake, context);
+    let ended = until_end(supervisor, stop, election.hold()).await;
+    if ended == Ended::Stopped {
+        release(&mut election).await;
+    }
+    ended
+}
+
+async fn release(election: &mut Election) {
+    if let Err(error) = election.release().await {
         tracing::warn!(%error, "lease not released; a standby waits until it runs out");
     }
-    Ok(ended)
 }
 
 /// Starts everything that acts.

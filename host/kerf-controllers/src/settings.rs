@@ -1,5 +1,6 @@
 //! What an operator can set. `kerf` fills this from its arguments; nothing here reads the environment.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Settings of one controller process.
@@ -29,6 +30,8 @@ pub struct Settings {
     pub registration_timeout: Duration,
     /// How often a healthy ECSNodeClass is resolved again.
     pub node_class_resync: Duration,
+    /// Policies with `source.path` are read from this folder only; without it, not at all.
+    pub policy_folder: Option<PathBuf>,
     /// The failpoint to stop at; only test builds heed it.
     pub failpoint: Option<String>,
 }
@@ -51,6 +54,7 @@ impl Settings {
             launch_timeout: Duration::from_secs(5 * 60),
             registration_timeout: Duration::from_secs(15 * 60),
             node_class_resync: Duration::from_secs(5 * 60),
+            policy_folder: None,
             failpoint: None,
         }
     }

@@ -14,67 +14,70 @@ use crate::logging::Log;
 /// A Karpenter-compatible node autoscaler for Alibaba Cloud, extended by WebAssembly policies.
 #[derive(Debug, Parser)]
 #[command(name = "kerf", version, propagate_version = true)]
-pub struct Args {
+pub(crate) struct Args {
     /// Logging.
     #[command(flatten)]
-    pub log: Log,
+    pub(crate) log: Log,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// What `kerf` can do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run the autoscaler.
     Controller(Box<Controller>),
 }
 
 /// Arguments of `kerf controller`.
 #[derive(Debug, clap::Args)]
-pub struct Controller {
+pub(crate) struct Controller {
     /// ACK cluster id that nodes join when an ECSNodeClass leaves clusterID empty.
     #[arg(long, env = "CLUSTER_ID", default_value = "")]
-    pub cluster_id: String,
+    pub(crate) cluster_id: String,
     /// What tells this cluster's instances from other clusters'; the cluster id when not given.
     #[arg(long, env = "CLUSTER_NAME", default_value = "")]
-    pub cluster_name: String,
+    pub(crate) cluster_name: String,
     /// Region of the cluster.
     #[arg(long, env = "ALIBABA_CLOUD_REGION", default_value = "cn-hangzhou")]
-    pub region: String,
+    pub(crate) region: String,
     /// Namespace of the controller: policy ConfigMaps, the lease and the controller's memory are here.
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "kerf-system")]
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// Kubeconfig; in a pod, the service account is used.
     #[arg(long, env = "KUBECONFIG")]
-    pub kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// Address of /metrics, /healthz and /readyz; port 0 takes a free one.
     #[arg(long, env = "METRICS_ADDRESS", default_value = "0.0.0.0:8080")]
-    pub metrics_address: SocketAddr,
+    pub(crate) metrics_address: SocketAddr,
     /// Run without a lease: only for a single process that nothing else runs beside.
     #[arg(long, env = "DISABLE_LEADER_ELECTION")]
-    pub disable_leader_election: bool,
+    pub(crate) disable_leader_election: bool,
     /// Name of the lease.
     #[arg(
         long,
         env = "LEADER_ELECTION_NAME",
         default_value = "karpenter-leader-election"
     )]
-    pub leader_election_name: String,
+    pub(crate) leader_election_name: String,
     /// The cloud.
     #[command(flatten)]
-    pub cloud: Cloud,
+    pub(crate) cloud: Cloud,
     /// Time settings.
     #[command(flatten)]
-    pub timing: Timing,
+    pub(crate) timing: Timing,
+    /// Folder that policies with source.path are read from; without it such policies are refused.
+    #[arg(long, env = "KERF_POLICY_FOLDER")]
+    pub(crate) policy_folder: Option<PathBuf>,
     /// Stand still at this point (test builds only).
     #[arg(long, env = "KERF_FAILPOINT", hide = true)]
-    pub failpoint: Option<String>,
+    pub(crate) failpoint: Option<String>,
 }
 
 /// How the cloud is reached.
 #[derive(Debug, clap::Args)]
-pub struct Cloud {
+pub(crate) struct Cloud {
     /// AccessKey id.
     #[arg(
         long,
@@ -82,7 +85,7 @@ pub struct Cloud {
         hide_env_values = true,
         default_value = ""
     )]
-    pub access_key_id: String,
+    pub(crate) access_key_id: String,
     /// AccessKey secret; give it by the environment, not on the command line.
     #[arg(
         long,
@@ -90,7 +93,7 @@ pub struct Cloud {
         hide_env_values = true,
         default_value = ""
     )]
-    pub access_key_secret: String,
+    pub(crate) access_key_secret: String,
     /// Token of temporary credentials.
     #[arg(
         long,
@@ -98,57 +101,57 @@ pub struct Cloud {
         hide_env_values = true,
         default_value = ""
     )]
-    pub security_token: String,
+    pub(crate) security_token: String,
     /// Endpoint of ECS, such as ecs.cn-hangzhou.aliyuncs.com or http://127.0.0.1:1234.
     #[arg(long, env = "ECS_ENDPOINT")]
-    pub ecs_endpoint: Option<String>,
+    pub(crate) ecs_endpoint: Option<String>,
     /// Endpoint of VPC.
     #[arg(long, env = "VPC_ENDPOINT")]
-    pub vpc_endpoint: Option<String>,
+    pub(crate) vpc_endpoint: Option<String>,
     /// Endpoint of Container Service.
     #[arg(long, env = "CS_ENDPOINT")]
-    pub cs_endpoint: Option<String>,
+    pub(crate) cs_endpoint: Option<String>,
     /// Endpoint of RAM.
     #[arg(long, env = "RAM_ENDPOINT")]
-    pub ram_endpoint: Option<String>,
+    pub(crate) ram_endpoint: Option<String>,
     /// Endpoint of STS.
     #[arg(long, env = "STS_ENDPOINT")]
-    pub sts_endpoint: Option<String>,
+    pub(crate) sts_endpoint: Option<String>,
     /// Network of the default endpoints: `public` or `vpc`.
     #[arg(long, env = "ALIBABA_CLOUD_NETWORK", default_value = "public")]
-    pub network: String,
+    pub(crate) network: String,
     /// Signature: `acs3`, or `v1` for endpoints that only know HMAC-SHA1.
     #[arg(long, env = "KERF_SIGNATURE", default_value = "acs3")]
-    pub signature: String,
+    pub(crate) signature: String,
     /// The part of the nominal memory, in percent, that the operating system never shows.
     #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 7.5)]
-    pub vm_memory_overhead_percent: f64,
+    pub(crate) vm_memory_overhead_percent: f64,
 }
 
 /// Durations, such as 1s, 500ms, 10m.
 #[derive(Debug, clap::Args)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// Plan when no new pod came for this long.
     #[arg(long, env = "BATCH_IDLE_DURATION", value_parser = duration, default_value = "1s")]
-    pub batch_idle_duration: Duration,
+    pub(crate) batch_idle_duration: Duration,
     /// Plan at the latest this long after the first pod.
     #[arg(long, env = "BATCH_MAX_DURATION", value_parser = duration, default_value = "10s")]
-    pub batch_max_duration: Duration,
+    pub(crate) batch_max_duration: Duration,
     /// Look for nodes to remove at least this often.
     #[arg(long, env = "DISRUPTION_POLL_DURATION", value_parser = duration, default_value = "10s")]
-    pub disruption_poll_duration: Duration,
+    pub(crate) disruption_poll_duration: Duration,
     /// Compare instances with NodeClaims this often.
     #[arg(long, env = "GARBAGE_COLLECTION_POLL_DURATION", value_parser = duration, default_value = "2m")]
-    pub garbage_collection_poll_duration: Duration,
+    pub(crate) garbage_collection_poll_duration: Duration,
     /// Delete an instance that no NodeClaim claims this long after first sight.
     #[arg(long, env = "ORPHAN_GRACE_DURATION", value_parser = duration, default_value = "10m")]
-    pub orphan_grace_duration: Duration,
+    pub(crate) orphan_grace_duration: Duration,
     /// Give up a NodeClaim that is not launched in this time.
     #[arg(long, env = "LAUNCH_TIMEOUT", value_parser = duration, default_value = "5m")]
-    pub launch_timeout: Duration,
+    pub(crate) launch_timeout: Duration,
     /// Give up a NodeClaim whose node does not register in this time.
     #[arg(long, env = "REGISTRATION_TIMEOUT", value_parser = duration, default_value = "15m")]
-    pub registration_timeout: Duration,
+    pub(crate) registration_timeout: Duration,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -21,7 +21,7 @@ const API_SERVER_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::fro
 ///
 /// # Errors
 /// When the arguments do not fit together, or the API server cannot be reached at all.
-pub fn run(args: Controller) -> anyhow::Result<()> {
+pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -147,6 +147,7 @@ fn settings(args: &Controller) -> Settings {
     settings.orphan_grace = timing.orphan_grace_duration;
     settings.launch_timeout = timing.launch_timeout;
     settings.registration_timeout = timing.registration_timeout;
+    settings.policy_folder.clone_from(&args.policy_folder);
     settings.failpoint.clone_from(&args.failpoint);
     settings
 }

@@ -1,23 +1,23 @@
 //! Exit codes, one table for all subcommands, and the one place that prints an error with its causes.
+//!
+//! Code 1 is kept for findings: something is unschedulable, a check that was asked for failed.
 
 use std::process::ExitCode;
 
 /// The command did what it was asked to.
-pub const OK: u8 = 0;
-/// `simulate`: something is unschedulable; others: the check that was asked for failed.
-pub const FINDING: u8 = 1;
+pub(crate) const OK: u8 = 0;
 /// The command could not run: bad arguments (clap's own code), an unreachable server, an unreadable file.
-pub const FAILED: u8 = 2;
+pub(crate) const FAILED: u8 = 2;
 /// `controller`: leadership was lost or a task died; Kubernetes restarts the container.
-pub const RESTART: u8 = 3;
+pub(crate) const RESTART: u8 = 3;
 
 /// Ends the process because it must be started anew.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; the process ends so that it is started anew")]
-pub struct Restart(pub String);
+pub(crate) struct Restart(pub(crate) String);
 
 /// Prints what went wrong and says how the process ends.
-pub fn code(result: anyhow::Result<()>) -> ExitCode {
+pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else {
         return ExitCode::from(OK);
     };

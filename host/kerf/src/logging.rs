@@ -5,7 +5,7 @@ use tracing_subscriber::EnvFilter;
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people.
     Text,
     /// One JSON object per line.
@@ -14,7 +14,7 @@ pub enum Format {
 
 /// What is logged and how.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Log {
+pub(crate) struct Log {
     /// Least severe level that is logged: error, warn, info, debug, trace, or a tracing filter such as `kerf_cloud=debug,info`.
     #[arg(
         long = "log-level",
@@ -29,7 +29,7 @@ pub struct Log {
 }
 
 /// Starts logging. A filter that does not parse falls back to `info`, and says so.
-pub fn start(log: &Log) {
+pub(crate) fn start(log: &Log) {
     let (filter, problem) = match EnvFilter::try_new(&log.level) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new("info"), Some(error)),

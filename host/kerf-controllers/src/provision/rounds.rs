@@ -1,14 +1,18 @@
 //! Planning with policies: plan, ask, plan again with what they said, until they say nothing new.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use jiff::Timestamp;
+use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, WorkBudget};
 use kerf_core::preferences::Preferences;
-use kerf_core::schedule::schedule;
+use kerf_core::schedule::{Homes, schedule_from};
 use kerf_core::snapshot::Snapshot;
-use kerf_policy::{Consultation, Now, Occasion, ROUNDS_MAX, RunResult, consult};
+use kerf_policy::{
+    ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, RunResult,
+    consult, consult_prices,
+};
 
 use crate::context::Context;
 use crate::metrics::PolicyLabels;
@@ -17,7 +21,13 @@ use crate::metrics::PolicyLabels;
 ///
 /// Blocks for as long as the policies take: call it where a thread may block.
 #[must_use]
-pub fn plan(snapshot: &Snapshot, context: &Context, reason: &str, now: Timestamp) -> Plan {
+pub fn plan(
+    snapshot: &Snapshot,
+    homes: &Homes,
+    context: &Context,
+    reason: &str,
+    now: Timestamp,
+) -> Plan {
     let mut preferences = Preferences::none();
     let occasion = Occasion {
         region: &context.settings.region,
@@ -27,62 +37,79 @@ pub fn plan(snapshot: &Snapshot, context: &Context, reason: &str, now: Timestamp
             unix_secs: u32::try_from(now.as_second()).unwrap_or_default(),
         },
     };
-    let mut plan = schedule(snapshot, &preferences, WorkBudget::ROUND, now);
+    let registry = context.policies.registry();
+    let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
+    report_prices(&prices, snapshot, context);
+    let mut plan = schedule_from(snapshot, &preferences, homes, WorkBudget::ROUND, now);
     for round in 1..=ROUNDS_MAX {
-        let consultation = consult(
-            context.policies.registry(),
-            snapshot,
-            &plan,
-            &mut preferences,
-            occasion,
-        );
+        let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
         report(&consultation, &plan, context);
         if !consultation.is_changed || round == ROUNDS_MAX {
-            withhold(&mut plan, &consultation);
+            withhold(&mut plan, &consultation, &prices);
             break;
         }
-        plan = schedule(snapshot, &preferences, WorkBudget::ROUND, now);
+        plan = schedule_from(snapshot, &preferences, homes, WorkBudget::ROUND, now);
     }
     plan
 }
 
 /// Takes out the claims that a policy with failurePolicy Fail did not agree to.
-fn withhold(plan: &mut Plan, consultation: &Consultation) {
-    let blocked: BTreeSet<usize> = consultation
+fn withhold(plan: &mut Plan, consultation: &Consultation, prices: &PriceConsultation) {
+    let by_claim: BTreeMap<usize, &ChainError> = consultation
         .blocked
         .iter()
-        .map(|(index, _)| *index)
+        .map(|(index, error)| (*index, error))
         .collect();
-    for (index, error) in &consultation.blocked {
-        if let Some(claim) = plan.new_claims.get(*index) {
+    let by_pool: BTreeMap<&NodePoolName, &ChainError> = prices
+        .blocked
+        .iter()
+        .map(|(pool, error)| (pool, error))
+        .collect();
+    let mut index = 0;
+    plan.new_claims.retain(|claim| {
+        let obstacle = by_claim.get(&index).or_else(|| by_pool.get(&claim.pool));
+        index += 1;
+        if let Some(error) = obstacle {
             tracing::warn!(nodepool = %claim.pool, pods = claim.pods.len(), %error, "NodeClaim withheld");
         }
-    }
-    let mut index = 0;
-    plan.new_claims.retain(|_| {
-        index += 1;
-        !blocked.contains(&(index - 1))
+        obstacle.is_none()
     });
+}
+
+fn report_prices(prices: &PriceConsultation, snapshot: &Snapshot, context: &Context) {
+    for (name, run) in &prices.runs {
+        let pool = snapshot.pools.iter().find(|pool| pool.name == *name);
+        let class = pool
+            .map(|pool| pool.template.node_class.name.as_str())
+            .unwrap_or_default();
+        count(run, class, context);
+    }
 }
 
 fn report(consultation: &Consultation, plan: &Plan, context: &Context) {
     for (index, run) in &consultation.runs {
-        let class = plan
-            .new_claims
-            .get(*index)
-            .map(|claim| claim.node_class.name.clone())
-            .unwrap_or_default();
-        let labels = PolicyLabels {
-            nodeclass: class.clone(),
-            policy: run.policy.clone(),
-            result: run.result.class().to_owned(),
-        };
-        context.metrics.policy_calls.get_or_create(&labels).inc();
-        if let RunResult::Failed(error) = &run.result {
-            tracing::warn!(nodeclass = %class, policy = %run.policy, %error, "policy call failed");
-        }
-        for line in &run.log {
-            tracing::info!(nodeclass = %class, policy = %run.policy, level = ?line.level, text = %line.text, "policy log");
-        }
+        let claim = plan.new_claims.get(*index);
+        count(
+            run,
+            claim
+                .map(|claim| claim.node_class.name.as_str())
+                .unwrap_or_default(),
+            context,
+        );
+    }
+}
+
+fn count(run: &PolicyRun, class: &str, context: &Context) {
+    let labels = PolicyLabels {
+        nodeclass: class.to_owned(),
+        policy: run.policy.clone(),
+        result: run.result.class().to_owned(),
+    };
+    context.metrics.policy_calls.get_or_create(&labels).inc();
+    if let RunResult::Failed(error) = &run.result {
+        tracing::warn!(nodeclass = %class, policy = %run.policy, %error, "policy call failed");
+    }
+    for line in &run.log {
+        tracing::info!(nodeclass = %class, policy = %run.policy, level = ?line.level, text = %line.text, "policy log");
     }
 }
