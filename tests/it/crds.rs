@@ -223,6 +223,7 @@ fn defaults_are_written_by_the_server() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn mistakes_in_a_node_pool_are_refused_with_what_to_do() {
     let server = Server::start();
     let requirement = |text: &str| node_pool(&format!("requirements: [{text}]"), "");
@@ -352,6 +353,7 @@ spec:
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn mistakes_in_a_node_class_are_refused_with_what_to_do() {
     let server = Server::start();
     let policy = |text: &str| {

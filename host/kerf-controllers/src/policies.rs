@@ -252,25 +252,32 @@ async fn announce(
     for now in after {
         let then = before.iter().find(|it| it.name == now.name);
         if now.digest.is_some() && then.and_then(|it| it.digest) != now.digest {
-            let note = serves_note(now);
-            tracing::info!(nodeclass = %class.name_any(), "{note}");
-            context
-                .events
-                .normal(class, event::POLICY_LOADED, &note)
-                .await;
+            tell_loaded(class, &serves_note(now), context).await;
             is_changed = true;
         }
         if let Some(note) = failure_note(then, now) {
-            tracing::warn!(nodeclass = %class.name_any(), "{note}");
-            context
-                .events
-                .warning(class, event::POLICY_LOAD_FAILED, &note)
-                .await;
+            tell_failed(class, &note, context).await;
         }
     }
     if is_changed {
         context.cluster.demand_changed();
     }
+}
+
+async fn tell_loaded(class: &EcsNodeClass, note: &str, context: &Context) {
+    tracing::info!(nodeclass = %class.name_any(), "{note}");
+    context
+        .events
+        .normal(class, event::POLICY_LOADED, note)
+        .await;
+}
+
+async fn tell_failed(class: &EcsNodeClass, note: &str, context: &Context) {
+    tracing::warn!(nodeclass = %class.name_any(), "{note}");
+    context
+        .events
+        .warning(class, event::POLICY_LOAD_FAILED, note)
+        .await;
 }
 
 fn serves_note(policy: &PolicyStatus) -> String {
