@@ -29,9 +29,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed no UTF-8"))
 }
 
-/// `cargo` of the running toolchain, in the workspace.
+/// `cargo` in the workspace, by rustup and so of rust-toolchain.toml.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+    let mut command = Command::new("cargo");
     command.current_dir(crate::workspace::root());
     command
 }
