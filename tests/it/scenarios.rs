@@ -196,3 +196,48 @@ spec:
     assert!(conditions[2].contains("nowhere.vhd"), "{conditions:?}");
     assert!(stage.kerf_is_alive());
 }
+
+/// The message of the first condition that is False on the quick start's class.
+async fn class_problem(stage: &Stage) -> Option<String> {
+    let classes: Vec<EcsNodeClass> = stage.list_async().await;
+    let conditions = classes.into_iter().next()?.status?.conditions;
+    let problem = conditions
+        .into_iter()
+        .find(|it| it.type_ != "Ready" && it.status.as_str() == "False");
+    problem.map(|it| it.message)
+}
+
+#[test]
+fn a_wrong_key_and_a_dead_cloud_are_told_and_the_pods_get_their_nodes_once_that_is_mended() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", ""));
+    stage.apply(&deployment("web", 2, "1", "1Gi", ""));
+
+    stage.start_kerf_with(&[], &[("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "wrong")]);
+    let message = stage.until("a condition about the credentials", || {
+        class_problem(&stage)
+    });
+    assert!(message.contains("credentials"), "{message}");
+    assert!(stage.kerf_is_alive());
+    stage.kill_kerf();
+
+    // Port 9 of loopback is the discard port: nobody listens.
+    stage.start_kerf_with(
+        &[],
+        &[
+            ("ECS_ENDPOINT", "http://127.0.0.1:9"),
+            ("VPC_ENDPOINT", "http://127.0.0.1:9"),
+        ],
+    );
+    stage.until("a condition that names what cannot be reached", || async {
+        class_problem(&stage)
+            .await
+            .filter(|message| message.contains("cannot reach 127.0.0.1:9"))
+    });
+    assert!(stage.kerf_is_alive());
+    stage.kill_kerf();
+
+    stage.start_kerf(&[]);
+    stage.until_bound(2);
+}

@@ -119,6 +119,11 @@ impl Stage {
 
     /// Starts the controller with these arguments besides the usual ones.
     pub(crate) fn start_kerf(&mut self, args: &[&str]) {
+        self.start_kerf_with(args, &[]);
+    }
+
+    /// As `start_kerf`, with these environment variables in place of the usual ones.
+    pub(crate) fn start_kerf_with(&mut self, args: &[&str], env: &[(&str, &str)]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -162,6 +167,7 @@ impl Stage {
                 ]
                 .map(|name| (name, &url)),
             )
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)

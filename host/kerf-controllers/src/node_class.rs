@@ -153,7 +153,7 @@ pub async fn refresh(context: &Context) {
 }
 
 fn describe(name: &str, problems: &[ResolveProblem]) -> String {
-    let problems: Vec<String> = problems.iter().map(status::sentence).collect();
+    let problems: Vec<String> = problems.iter().map(|it| it.message.clone()).collect();
     format!("ECSNodeClass {name}: {}", problems.join("; "))
 }
 
@@ -162,7 +162,7 @@ async fn warn_of_idle_terms(class: &EcsNodeClass, warnings: &[ResolveProblem], c
     for warning in warnings {
         context
             .events
-            .warning(class, event::RESOLUTION_FAILED, &status::sentence(warning))
+            .warning(class, event::RESOLUTION_FAILED, &warning.message)
             .await;
     }
 }

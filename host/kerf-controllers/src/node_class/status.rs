@@ -58,7 +58,7 @@ pub fn status(
         let found: Vec<String> = problems
             .iter()
             .filter(|it| it.kind == kind)
-            .map(sentence)
+            .map(|it| it.message.clone())
             .collect();
         if found.is_empty() {
             conditions.set_true(type_);
@@ -80,12 +80,6 @@ pub fn status(
     status.policies = policies.to_vec();
     status.conditions = conditions.finish();
     status
-}
-
-/// A problem as conditions and events tell it: field, then what is wrong and what to do.
-#[must_use]
-pub fn sentence(problem: &ResolveProblem) -> String {
-    format!("{}: {}", problem.field, problem.message)
 }
 
 fn set_policies(conditions: &mut Conditions, policies: &[PolicyStatus]) {
