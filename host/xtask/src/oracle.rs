@@ -192,3 +192,20 @@ fn report(args: &Args, tally: &Tally) {
     println!("cases={cases}");
     println!("mismatches={mismatches}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kube_scheduler_accepts_fifty_plans() {
+        let args = Args {
+            cases: 50,
+            seed: 1,
+            json: false,
+            resume: false,
+        };
+
+        run(&args).unwrap();
+    }
+}
