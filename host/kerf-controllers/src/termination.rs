@@ -2,4 +2,5 @@
 
 pub mod claim;
 pub mod drain;
+pub mod instance;
 pub mod node;

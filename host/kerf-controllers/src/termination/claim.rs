@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::names::{annotation, condition, event, finalizer, label};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_cloud::provider::instance::{DeleteOutcome, parse_provider_id};
+use kerf_cloud::provider::instance::parse_provider_id;
 use kerf_cloud::provider::tags;
 use kube::api::{DeleteParams, Preconditions};
 use kube::runtime::controller::Action;
@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::metrics::{PoolLabels, ReasonLabels};
+use crate::termination::instance;
 use crate::{clock, failpoint};
 
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
@@ -93,7 +94,8 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
     if delete_nodes(claim, context).await? > 0 {
         return Ok(Action::requeue(NODE_POLL));
     }
-    let is_gone = delete_instances(&mut draft, context).await?;
+    let ids = instance_ids(claim, context).await?;
+    let is_gone = ids.is_empty() || instance::delete(&ids, claim, context).await?;
     if !is_gone {
         draft.conditions.set_true(condition::INSTANCE_TERMINATING);
         draft.write(&api).await?;
@@ -153,39 +155,6 @@ async fn delete_nodes(claim: &NodeClaim, context: &Context) -> Result<usize, Err
             .any(|found| found == finalizer::TERMINATION)
     };
     Ok(nodes.iter().filter(is_drained_first).count())
-}
-
-/// Deletes whatever instance the claim has or may have; true once the cloud says that there is none.
-async fn delete_instances(draft: &mut Draft, context: &Context) -> Result<bool, Error> {
-    let ids = instance_ids(&draft.claim, context).await?;
-    if ids.is_empty() {
-        return Ok(true);
-    }
-    let mut is_gone = true;
-    for (id, outcome) in context.cloud.delete(&ids).await {
-        match outcome {
-            DeleteOutcome::Gone => {}
-            DeleteOutcome::Accepted | DeleteOutcome::Requeue => is_gone = false,
-            DeleteOutcome::Refused(message) => {
-                let note = format!("the cloud refuses to delete instance {id}: {message}");
-                context
-                    .events
-                    .warning(&draft.claim, event::FAILED_TERMINATION, &note)
-                    .await;
-                return Err(cloud_error(&id, message));
-            }
-            DeleteOutcome::Failed(message) => return Err(cloud_error(&id, message)),
-        }
-    }
-    Ok(is_gone)
-}
-
-fn cloud_error(id: &str, message: String) -> Error {
-    Error::Cloud {
-        operation: "delete",
-        object: format!("instance {id}"),
-        message,
-    }
 }
 
 /// The recorded instance; without one, those that the launch group's tags show. A claim that was never launched has

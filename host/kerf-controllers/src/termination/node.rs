@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kerf_api::names::{annotation, condition, event, finalizer, label, reason, taint};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_cloud::provider::instance::{DeleteOutcome, parse_provider_id};
+use kerf_cloud::provider::instance::parse_provider_id;
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::lifecycle::initialization::is_ready;
 use crate::metrics::PoolLabels;
 use crate::termination::drain::{self, Drained};
+use crate::termination::instance;
 use crate::{clock, patch};
 
 /// How often a draining node is looked at (Karpenter: same).
@@ -194,30 +195,9 @@ async fn holds_volumes(node: &Node, context: &Context) -> Result<bool, Error> {
 
 /// True once the cloud says that the instance is gone.
 async fn delete_instance(node: &Node, context: &Context) -> Result<bool, Error> {
-    let Some(id) = instance_id(node) else {
-        return Ok(true);
-    };
-    let outcomes = context.cloud.delete(std::slice::from_ref(&id)).await;
-    match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
-        Some(DeleteOutcome::Gone) | None => Ok(true),
-        Some(DeleteOutcome::Accepted | DeleteOutcome::Requeue) => Ok(false),
-        Some(DeleteOutcome::Refused(message)) => {
-            let note = format!("the cloud refuses to delete instance {id}: {message}");
-            context
-                .events
-                .warning(node, event::FAILED_TERMINATION, &note)
-                .await;
-            Err(Error::Cloud {
-                operation: "delete",
-                object: format!("instance {id}"),
-                message,
-            })
-        }
-        Some(DeleteOutcome::Failed(message)) => Err(Error::Cloud {
-            operation: "delete",
-            object: format!("instance {id}"),
-            message,
-        }),
+    match instance_id(node) {
+        Some(id) => instance::delete(&[id], node, context).await,
+        None => Ok(true),
     }
 }
 
