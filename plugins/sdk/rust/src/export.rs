@@ -1,8 +1,8 @@
 //! From the traits to the functions that a component exports.
 
 use crate::{
-    About, Adjustment, BootstrapPolicy, Candidate, ConfigError, Context, Level, Node, Part, PolicyError, PricingContext,
-    PricingPolicy, Selection, SelectionPolicy, emit,
+    About, Adjustment, BootstrapPolicy, Candidate, ConfigError, Context, Level, Node, Part,
+    PolicyError, PricingContext, PricingPolicy, Selection, SelectionPolicy, emit,
 };
 use serde::de::DeserializeOwned;
 
@@ -14,8 +14,14 @@ macro_rules! export_lifecycle {
 
         impl $crate::$world::exports::kerf::policy::lifecycle::Guest for KerfPolicyExport {
             fn describe() -> $crate::$world::exports::kerf::policy::lifecycle::Metadata {
-                let $crate::About { name, version, summary, config_schema, default_config, time_step_secs } =
-                    $crate::describe(<$policy as $crate::$trait>::about);
+                let $crate::About {
+                    name,
+                    version,
+                    summary,
+                    config_schema,
+                    default_config,
+                    time_step_secs,
+                } = $crate::describe(<$policy as $crate::$trait>::about);
                 $crate::$world::exports::kerf::policy::lifecycle::Metadata {
                     name: name.into(),
                     version: version.into(),
@@ -28,13 +34,20 @@ macro_rules! export_lifecycle {
 
             fn validate_config(
                 config: String,
-            ) -> Result<(), Vec<$crate::$world::exports::kerf::policy::lifecycle::ConfigError>> {
+            ) -> Result<(), Vec<$crate::$world::exports::kerf::policy::lifecycle::ConfigError>>
+            {
                 use $crate::$world::exports::kerf::policy::lifecycle::ConfigError;
                 let errors = $crate::validate(&config, <$policy as $crate::$trait>::check);
                 if errors.is_empty() {
                     return Ok(());
                 }
-                Err(errors.into_iter().map(|it| ConfigError { path: it.path, message: it.message }).collect())
+                Err(errors
+                    .into_iter()
+                    .map(|it| ConfigError {
+                        path: it.path,
+                        message: it.message,
+                    })
+                    .collect())
             }
         }
     };
@@ -105,11 +118,17 @@ pub fn describe(about: fn() -> About) -> About {
     about()
 }
 
-pub fn validate<C: DeserializeOwned>(config: &str, check: fn(&C) -> Vec<ConfigError>) -> Vec<ConfigError> {
+pub fn validate<C: DeserializeOwned>(
+    config: &str,
+    check: fn(&C) -> Vec<ConfigError>,
+) -> Vec<ConfigError> {
     report_panics();
     match serde_json::from_str(config) {
         Ok(config) => check(&config),
-        Err(error) => vec![ConfigError { path: String::new(), message: error.to_string() }],
+        Err(error) => vec![ConfigError {
+            path: String::new(),
+            message: error.to_string(),
+        }],
     }
 }
 
@@ -129,7 +148,11 @@ pub fn adjust<P: PricingPolicy>(
     P::adjust(&parse(config)?, ctx, candidates)
 }
 
-pub fn render<P: BootstrapPolicy>(config: &str, node: &Node, parts: Vec<Part>) -> Result<Vec<Part>, PolicyError> {
+pub fn render<P: BootstrapPolicy>(
+    config: &str,
+    node: &Node,
+    parts: Vec<Part>,
+) -> Result<Vec<Part>, PolicyError> {
     P::render(&parse(config)?, node, parts)
 }
 
@@ -140,5 +163,7 @@ fn parse<C: DeserializeOwned>(config: &str) -> Result<C, PolicyError> {
 
 /// A panic ends the instance without a word; this sends its message and place to kerf first.
 fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| emit(Level::Error, &panic.to_string(), &[])));
+    std::panic::set_hook(Box::new(|panic| {
+        emit(Level::Error, &panic.to_string(), &[])
+    }));
 }

@@ -40,7 +40,11 @@ pub trait SelectionPolicy {
     }
 
     /// The decision. `candidates` all fit the pods; the first is what would be launched without a policy.
-    fn select(config: &Self::Config, ctx: &Context, candidates: &[Candidate]) -> Result<Selection, PolicyError>;
+    fn select(
+        config: &Self::Config,
+        ctx: &Context,
+        candidates: &[Candidate],
+    ) -> Result<Selection, PolicyError>;
 }
 
 /// Changes the prices that ordering uses.
@@ -80,5 +84,9 @@ pub trait BootstrapPolicy {
     }
 
     /// The parts of the user data, from those so far. Parts that join the node must stay as they are, in their order.
-    fn render(config: &Self::Config, node: &Node, parts: Vec<Part>) -> Result<Vec<Part>, PolicyError>;
+    fn render(
+        config: &Self::Config,
+        node: &Node,
+        parts: Vec<Part>,
+    ) -> Result<Vec<Part>, PolicyError>;
 }

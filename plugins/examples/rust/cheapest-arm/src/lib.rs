@@ -3,7 +3,8 @@
 //! Pods that do not say which architecture they need must have images for both.
 
 use kerf_policy_sdk::{
-    About, Candidate, Context, PolicyError, Ranked, Selection, SelectionPolicy, export_selection, word,
+    About, Candidate, Context, PolicyError, Ranked, Selection, SelectionPolicy, export_selection,
+    word,
 };
 use serde::Deserialize;
 
@@ -30,15 +31,31 @@ impl SelectionPolicy for CheapestArm {
         }
     }
 
-    fn select(config: &Config, ctx: &Context, candidates: &[Candidate]) -> Result<Selection, PolicyError> {
-        let is_arm = |it: &&Candidate| word(&ctx.vocabulary.architectures, it.architecture) == "arm64";
-        let cheapest_other = candidates.iter().filter(|it| !is_arm(it)).map(price).min().unwrap_or(u32::MAX);
-        let limit = u64::from(cheapest_other) * u64::from(100 + config.max_premium_percent.min(1000)) / 100;
+    fn select(
+        config: &Config,
+        ctx: &Context,
+        candidates: &[Candidate],
+    ) -> Result<Selection, PolicyError> {
+        let is_arm =
+            |it: &&Candidate| word(&ctx.vocabulary.architectures, it.architecture) == "arm64";
+        let cheapest_other = candidates
+            .iter()
+            .filter(|it| !is_arm(it))
+            .map(price)
+            .min()
+            .unwrap_or(u32::MAX);
+        let limit =
+            u64::from(cheapest_other) * u64::from(100 + config.max_premium_percent.min(1000)) / 100;
         let affordable = |it: &&Candidate| is_arm(it) && u64::from(price(it)) <= limit;
         // All of them get one score: at equal scores the cheapest stays first.
         let ranked = (0..).zip(candidates).filter(|(_, it)| affordable(it));
         Ok(Selection {
-            ranked: ranked.map(|(candidate, _)| Ranked { candidate, score: 1 }).collect(),
+            ranked: ranked
+                .map(|(candidate, _)| Ranked {
+                    candidate,
+                    score: 1,
+                })
+                .collect(),
             excluded: Vec::new(),
         })
     }
@@ -46,7 +63,12 @@ impl SelectionPolicy for CheapestArm {
 
 /// Of the cheapest offering; the largest number when no price is known.
 fn price(candidate: &Candidate) -> u32 {
-    candidate.offerings.iter().map(|it| it.price_micros).min().unwrap_or(u32::MAX)
+    candidate
+        .offerings
+        .iter()
+        .map(|it| it.price_micros)
+        .min()
+        .unwrap_or(u32::MAX)
 }
 
 export_selection!(CheapestArm);

@@ -37,7 +37,9 @@ impl PricingPolicy for FamilyDiscount {
         let mut adjustments = Vec::new();
         for (candidate, it) in (0..).zip(candidates) {
             let family = word(&ctx.vocabulary.families, it.family);
-            let Some(percent) = config.percent_off.get(family) else { continue };
+            let Some(percent) = config.percent_off.get(family) else {
+                continue;
+            };
             for (offering, sold) in (0..).zip(&it.offerings) {
                 // The largest number means that nobody knows the price.
                 if sold.price_micros == u32::MAX {
@@ -46,7 +48,12 @@ impl PricingPolicy for FamilyDiscount {
                 let price = i64::from(sold.price_micros) * i64::from(100 - percent) / 100;
                 let price_micros = u32::try_from(price).unwrap_or(u32::MAX - 1);
                 let reason = Some(format!("{percent} % off {family}"));
-                adjustments.push(Adjustment { candidate, offering, price_micros, reason });
+                adjustments.push(Adjustment {
+                    candidate,
+                    offering,
+                    price_micros,
+                    reason,
+                });
             }
         }
         Ok(adjustments)

@@ -1,8 +1,8 @@
 //! Launches the families that you like first, and never those that you dislike. Within a family the cheapest stays first.
 
 use kerf_policy_sdk::{
-    About, Candidate, ConfigError, Context, Excluded, PolicyError, Ranked, Selection, SelectionPolicy, export_selection,
-    word,
+    About, Candidate, ConfigError, Context, Excluded, PolicyError, Ranked, Selection,
+    SelectionPolicy, export_selection, word,
 };
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +32,15 @@ impl SelectionPolicy for PreferFamily {
     }
 
     fn check(config: &Config) -> Vec<ConfigError> {
-        let both = config.weights.keys().filter(|family| config.exclude.contains(*family));
-        let no_prefix = config.weights.keys().chain(&config.exclude).filter(|family| !family.starts_with("ecs."));
+        let both = config
+            .weights
+            .keys()
+            .filter(|family| config.exclude.contains(*family));
+        let no_prefix = config
+            .weights
+            .keys()
+            .chain(&config.exclude)
+            .filter(|family| !family.starts_with("ecs."));
         both.map(|family| ConfigError {
             path: format!("/weights/{family}"),
             message: "is excluded too; remove it from one of the two".into(),
@@ -45,15 +52,29 @@ impl SelectionPolicy for PreferFamily {
         .collect()
     }
 
-    fn select(config: &Config, ctx: &Context, candidates: &[Candidate]) -> Result<Selection, PolicyError> {
-        let mut selection = Selection { ranked: Vec::new(), excluded: Vec::new() };
+    fn select(
+        config: &Config,
+        ctx: &Context,
+        candidates: &[Candidate],
+    ) -> Result<Selection, PolicyError> {
+        let mut selection = Selection {
+            ranked: Vec::new(),
+            excluded: Vec::new(),
+        };
         for (candidate, it) in (0..).zip(candidates) {
             let family = word(&ctx.vocabulary.families, it.family);
             if config.exclude.contains(family) {
                 let reason = format!("family {family} is excluded");
-                selection.excluded.push(Excluded { candidate, offering: None, reason });
+                selection.excluded.push(Excluded {
+                    candidate,
+                    offering: None,
+                    reason,
+                });
             } else if let Some(score) = config.weights.get(family) {
-                selection.ranked.push(Ranked { candidate, score: *score });
+                selection.ranked.push(Ranked {
+                    candidate,
+                    score: *score,
+                });
             }
         }
         Ok(selection)
