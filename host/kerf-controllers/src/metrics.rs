@@ -196,3 +196,79 @@ impl Metrics {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+
+    /// One row per metric, from the text that a scrape gets.
+    fn table(text: &str) -> String {
+        let mut rows = vec![
+            "# Metrics".to_owned(),
+            String::new(),
+            "Generated from `host/kerf-controllers/src/metrics.rs`: `UPDATE_EXPECT=1 cargo test -p kerf-controllers metrics`.".to_owned(),
+            String::new(),
+            "| metric | type | meaning |".to_owned(),
+            "|---|---|---|".to_owned(),
+        ];
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.windows(2) {
+            let help = pair[0]
+                .strip_prefix("# HELP ")
+                .and_then(|it| it.split_once(' '));
+            let kind = pair[1]
+                .strip_prefix("# TYPE ")
+                .and_then(|it| it.split_once(' '));
+            if let (Some((name, help)), Some((_, kind))) = (help, kind) {
+                let suffix = if kind == "counter" { "_total" } else { "" };
+                rows.push(format!(
+                    "| `{name}{suffix}` | {kind} | {} |",
+                    help.trim_end_matches('.')
+                ));
+            }
+        }
+        rows.join("\n") + "\n"
+    }
+
+    #[test]
+    fn the_reference_lists_every_metric() {
+        let metrics = Metrics::default();
+        // A family without members does not show.
+        let pool = PoolLabels {
+            nodepool: String::new(),
+        };
+        let reason = ReasonLabels {
+            reason: String::new(),
+            nodepool: String::new(),
+        };
+        let policy = PolicyLabels {
+            nodeclass: String::new(),
+            policy: String::new(),
+            result: String::new(),
+        };
+        for family in [&metrics.nodeclaims_created, &metrics.nodeclaims_disrupted] {
+            family.get_or_create(&reason).inc();
+        }
+        for family in [
+            &metrics.nodeclaims_terminated,
+            &metrics.nodes_created,
+            &metrics.nodes_terminated,
+        ] {
+            family.get_or_create(&pool).inc();
+        }
+        metrics
+            .reconciles
+            .get_or_create(&ReconcileLabels {
+                controller: "",
+                result: "",
+            })
+            .inc();
+        metrics.policy_calls.get_or_create(&policy).inc();
+
+        let text = metrics.render().unwrap();
+
+        expect_file!["../../../docs/metrics.md"].assert_eq(&table(&text));
+    }
+}

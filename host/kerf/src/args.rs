@@ -70,6 +70,9 @@ pub(crate) struct Controller {
     /// Folder that policies with source.path are read from; without it such policies are refused.
     #[arg(long, env = "KERF_POLICY_FOLDER")]
     pub(crate) policy_folder: Option<PathBuf>,
+    /// Leave pods with resource claims (DRA) alone. `false` is refused: kerf does not plan them (docs/decisions).
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) ignore_dra_requests: bool,
     /// Stand still at this point (test builds only).
     #[arg(long, env = "KERF_FAILPOINT", hide = true)]
     pub(crate) failpoint: Option<String>,

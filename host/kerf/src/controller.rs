@@ -22,6 +22,11 @@ const API_SERVER_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::fro
 /// # Errors
 /// When the arguments do not fit together, or the API server cannot be reached at all.
 pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
+    if !args.ignore_dra_requests {
+        bail!(
+            "IGNORE_DRA_REQUESTS=false: kerf does not plan pods with resource claims (DRA); leave it unset"
+        );
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
