@@ -1,9 +1,6 @@
 //! Level: the real API server alone. What our definitions accept, refuse, fill in and keep.
 
-use std::time::{Duration, Instant};
-
 use control_plane::{ControlPlane, Options};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::discovery::{self, Scope};
@@ -11,11 +8,8 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::definitions;
 use crate::stage::root;
-
-/// The API server serves a new kind within a second; the rest is for loaded machines.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// An API server with our definitions.
 struct Server {
@@ -40,7 +34,9 @@ impl Server {
             runtime,
             _control_plane: control_plane,
         };
-        server.runtime.block_on(install(&server.client));
+        server
+            .runtime
+            .block_on(definitions::install(&server.client));
         server
     }
 
@@ -70,36 +66,6 @@ async fn connect(control_plane: &ControlPlane) -> Client {
         .await
         .unwrap();
     Client::try_from(config).unwrap()
-}
-
-async fn install(client: &Client) {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(root().join("crds")).unwrap() {
-        let definition = document(&std::fs::read_to_string(entry.unwrap().path()).unwrap());
-        let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
-        let params = PatchParams::apply("test").validation_strict();
-        api.patch(&name, &params, &Patch::Apply(&definition))
-            .await
-            .expect("apply a definition");
-        names.push(name);
-    }
-    let deadline = Instant::now() + PATIENCE;
-    for name in names {
-        while !is_served(&api.get(&name).await.unwrap()) {
-            assert!(Instant::now() < deadline, "{name} is not served");
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-}
-
-fn is_served(definition: &CustomResourceDefinition) -> bool {
-    let conditions = definition
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    let mut conditions = conditions.filter(|condition| condition.status == "True");
-    conditions.any(|condition| condition.type_ == "Established")
 }
 
 async fn apply(client: &Client, manifest: &Value) -> Result<Value, String> {

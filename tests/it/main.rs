@@ -8,6 +8,7 @@
 
 mod crashes;
 mod crds;
+mod definitions;
 mod policies;
 mod scenarios;
 mod stage;

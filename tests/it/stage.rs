@@ -12,16 +12,17 @@ use std::time::{Duration, Instant};
 use control_plane::{ControlPlane, Options};
 use ecs_sim::{EcsSim, World};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::NodePool;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::{ApiResource, Discovery, Scope};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
+
+use crate::definitions;
 
 /// Long enough for 50 nodes to boot on two busy cores; a test that passes never waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -88,33 +89,8 @@ impl Stage {
         stage.apply(&format!(
             "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}"
         ));
-        stage.apply_crds();
+        stage.runtime.block_on(definitions::install(&stage.client));
         stage
-    }
-
-    fn apply_crds(&self) {
-        let folder = root().join("crds");
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(&folder).expect("crds/") {
-            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-            let crd: CustomResourceDefinition = serde_saphyr::from_str(&text).expect("a CRD");
-            names.push(crd.name_any());
-            let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-            self.runtime
-                .block_on(api.create(&PostParams::default(), &crd))
-                .expect("create a CRD");
-        }
-        self.until("the CRDs are served", || async {
-            let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-            for name in &names {
-                let crd = api.get(name).await.ok()?;
-                let conditions = crd.status?.conditions?;
-                conditions
-                    .iter()
-                    .find(|it| it.type_ == "Established" && it.status == "True")?;
-            }
-            Some(())
-        });
     }
 
     /// Starts the controller with these arguments besides the usual ones.
