@@ -48,11 +48,7 @@ impl SharedCluster {
     /// The world as decisions see it.
     #[must_use]
     pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
-        let snapshot = self
-            .index
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .snapshot(catalog, settings);
+        let snapshot = self.read(|index| index.snapshot(catalog, settings));
         self.with_pod_events(snapshot)
     }
 
@@ -88,6 +84,22 @@ impl SharedCluster {
         if effect == Effect::Demand {
             self.demand_changed();
         }
+    }
+
+    /// Names of the Nodes with this provider id.
+    #[must_use]
+    pub fn nodes_of(&self, provider_id: &str) -> Vec<String> {
+        self.read(|index| index.nodes_of(provider_id).map(str::to_owned).collect())
+    }
+
+    /// Names of the NodeClaims with this provider id.
+    #[must_use]
+    pub fn claims_of(&self, provider_id: &str) -> Vec<String> {
+        self.read(|index| index.claims_of(provider_id).map(str::to_owned).collect())
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
+        look(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A claim that this process has written itself.

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Node;
+use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::NodePool;
 use kerf_api::requirement::NodeClassReference;
 use kerf_cloud::provider::Provider;
 use kerf_core::ids::NodePoolName;
 use kerf_core::snapshot::Snapshot;
 use kerf_state::{Catalog, PoolOffers};
+use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
 use crate::cluster::SharedCluster;
@@ -55,9 +58,15 @@ impl Context {
         class.group == NODE_CLASS_GROUP && class.kind == NODE_CLASS_KIND
     }
 
-    /// The cluster as it is now, with fresh stock and prices.
-    pub async fn snapshot(&self) -> Arc<Snapshot> {
+    /// The cluster as it is now, with stock and prices read anew: what a launch is decided on.
+    pub async fn fresh_snapshot(&self) -> Arc<Snapshot> {
         node_class::refresh(self).await;
+        self.snapshot()
+    }
+
+    /// The cluster as it is now, with stock and prices as they were last read.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self
             .cluster
             .snapshot(&self.catalog(), kerf_core::snapshot::Settings::default());
@@ -65,6 +74,26 @@ impl Context {
             .state_nodes
             .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));
         snapshot
+    }
+
+    /// The Nodes with this provider id; more than one is an error of the cluster that callers must see.
+    #[must_use]
+    pub fn nodes_of(&self, provider_id: &str) -> Vec<Arc<Node>> {
+        let names = self.cluster.nodes_of(provider_id);
+        let found = names
+            .iter()
+            .filter_map(|name| self.stores.nodes.get(&ObjectRef::new(name)));
+        found.collect()
+    }
+
+    /// The NodeClaim whose instance the Node runs on.
+    #[must_use]
+    pub fn claim_of(&self, node: &Node) -> Option<Arc<NodeClaim>> {
+        let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
+        let names = self.cluster.claims_of(provider_id);
+        names
+            .iter()
+            .find_map(|name| self.stores.nodeclaims.get(&ObjectRef::new(name)))
     }
 
     /// What each pool can launch; pools whose class is not usable are left out.

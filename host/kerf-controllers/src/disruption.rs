@@ -24,7 +24,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(200);
 pub async fn run(context: Arc<Context>) {
     let mut changes = context.cluster.changes();
     loop {
-        let snapshot = context.snapshot().await;
+        let snapshot = context.snapshot();
         let now = clock::now();
         let found = emptiness(&snapshot, now);
         remove(&found, &context).await;

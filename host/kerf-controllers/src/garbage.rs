@@ -145,7 +145,7 @@ async fn delete_lost(
     {
         let nodes = claim
             .provider_id()
-            .map(|id| context.stores.nodes_of(id))
+            .map(|id| context.nodes_of(id))
             .unwrap_or_default();
         if nodes.iter().any(|node| is_ready(node)) {
             continue;

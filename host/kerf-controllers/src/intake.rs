@@ -285,7 +285,7 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
         }
         for node in claim
             .provider_id()
-            .map(|id| context.stores.nodes_of(id))
+            .map(|id| context.nodes_of(id))
             .unwrap_or_default()
         {
             triggers.nodes.send(ObjectRef::new(&node.name_any()));
@@ -299,7 +299,7 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
 async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Context>) {
     for node in change.objects() {
         triggers.nodes.send(ObjectRef::new(&node.name_any()));
-        if let Some(claim) = context.stores.claim_of(node) {
+        if let Some(claim) = context.claim_of(node) {
             triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
         }
     }
@@ -319,6 +319,7 @@ async fn on_node_classes(
     let mut concerned: Vec<String> = names(change.objects()).collect();
     if let OwnedChange::Deleted(class) = &change {
         context.classes.remove(&class.name_any());
+        context.policies.remove(&class.name_any());
     }
     for name in &concerned {
         triggers.node_classes.send(ObjectRef::new(name));

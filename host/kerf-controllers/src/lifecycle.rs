@@ -69,8 +69,13 @@ async fn advance(
     if launched == launch::Step::GaveUp {
         return Ok(None);
     }
-    let registered = registration::advance(draft, context).await?;
-    let initialized = initialization::advance(draft, context).await?;
+    let nodes = draft
+        .claim
+        .provider_id()
+        .map(|id| context.nodes_of(id))
+        .unwrap_or_default();
+    let registered = registration::advance(draft, &nodes, context).await?;
+    let initialized = initialization::advance(draft, &nodes, context).await?;
     let alive = liveness::advance(draft, api, context).await?;
     Ok([launched.again_after(), registered, initialized, alive]
         .into_iter()

@@ -154,7 +154,7 @@ async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context)
 
 fn claim_on(node: &str, context: &Context) -> Option<Arc<NodeClaim>> {
     let node = context.stores.nodes.get(&ObjectRef::new(node))?;
-    context.stores.claim_of(&node)
+    context.claim_of(&node)
 }
 
 async fn write(claim: &NodeClaim, at: Timestamp, context: &Context) -> Result<(), Error> {

@@ -69,7 +69,7 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
 /// One plan of the cluster as it is now.
 async fn plan(homes: &Homes, context: &Context) -> Plan {
     let started = tokio::time::Instant::now();
-    let snapshot = context.snapshot().await;
+    let snapshot = context.fresh_snapshot().await;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
         context.metrics.unschedulable_pods.set(0);
         return Plan::default();

@@ -30,17 +30,6 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + S
 {
 }
 
-/// What happened, without the details of how a list is delivered.
-#[derive(Debug)]
-pub enum Change<'a, K> {
-    /// The object is new or changed.
-    Applied(&'a K),
-    /// The object is gone.
-    Deleted(&'a K),
-    /// These are all objects; what is not among them is gone.
-    Listed(&'a [K]),
-}
-
 /// Watches until the process ends. `synced` is sent after the first whole list went through `handle`.
 pub async fn run<K, F, Fut>(
     api: Api<DeserializeGuard<K>>,
@@ -87,7 +76,7 @@ pub async fn run<K, F, Fut>(
     }
 }
 
-/// As [`Change`], owned.
+/// What happened, without the details of how a list is delivered.
 #[derive(Debug)]
 pub enum OwnedChange<K> {
     /// The object is new or changed.
@@ -99,16 +88,6 @@ pub enum OwnedChange<K> {
 }
 
 impl<K> OwnedChange<K> {
-    /// The change with its parts borrowed.
-    #[must_use]
-    pub fn as_change(&self) -> Change<'_, K> {
-        match self {
-            Self::Applied(object) => Change::Applied(object),
-            Self::Deleted(object) => Change::Deleted(object),
-            Self::Listed(objects) => Change::Listed(objects),
-        }
-    }
-
     /// The objects that it speaks of.
     #[must_use]
     pub fn objects(&self) -> &[K] {

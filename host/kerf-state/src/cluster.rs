@@ -20,6 +20,7 @@ use crate::nodes::{self, NodeClaimEntry, NodeEntry, Surroundings};
 use crate::nominations::Nominations;
 use crate::pools::{self, NodeClassEntry};
 use crate::problem::{Kind, ObjectKey, ObjectProblem, Problem};
+use crate::provider_ids::{ProviderIds, bare};
 use crate::specs::Specs;
 use crate::tracked::Tracked;
 use crate::volumes::{ClaimEntry, ClassEntry, Storage, VolumeEntry};
@@ -55,6 +56,8 @@ pub struct Cluster {
     pub(crate) csi_nodes: BTreeMap<ObjectKey, BTreeMap<String, u32>>,
     pub(crate) namespaces: BTreeMap<ObjectKey, Labels>,
     pub(crate) specs: Specs,
+    pub(crate) node_ids: ProviderIds,
+    claim_ids: ProviderIds,
     problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
     synced: BTreeSet<Kind>,
     nominations: Nominations,
@@ -141,6 +144,16 @@ impl Cluster {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Names of the Nodes with this providerID, in order. There should be one.
+    pub fn nodes_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
+        self.node_ids.names(bare(provider_id))
+    }
+
+    /// Names of the NodeClaims with this providerID, in order. There should be one.
+    pub fn claims_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
+        self.claim_ids.names(bare(provider_id))
+    }
+
     /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
     pub fn nominate(&mut self, target: &PlacementTarget, until: Timestamp) {
         self.nominations.nominate(target, until);
@@ -187,7 +200,7 @@ impl Cluster {
                 .values()
                 .map(|pool| Arc::new(self.pool(pool, catalog)))
                 .collect(),
-            nodes: nodes::join(&self.nodes, &self.node_claims, surroundings),
+            nodes: nodes::join(&self.nodes, &self.node_claims, &self.node_ids, surroundings),
             pending_pods,
             daemon_pods: daemons::daemon_pods(&self.daemon_sets, &self.pods),
             namespaces: self
@@ -246,6 +259,18 @@ impl Cluster {
             self.problems.remove(&(kind, key.clone()));
         } else {
             self.problems.insert((kind, key.clone()), problems);
+        }
+    }
+
+    pub(crate) fn note_provider_id(&mut self, kind: Kind, key: &ObjectKey) {
+        if kind == Kind::Node {
+            let entry = self.nodes.get(key);
+            self.node_ids
+                .set(&key.name, entry.and_then(NodeEntry::provider_id));
+        } else if kind == Kind::NodeClaim {
+            let entry = self.node_claims.get(key);
+            self.claim_ids
+                .set(&key.name, entry.and_then(NodeClaimEntry::provider_id));
         }
     }
 

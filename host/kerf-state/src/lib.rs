@@ -13,12 +13,14 @@ mod nodes;
 mod nominations;
 mod pools;
 mod problem;
+mod provider_ids;
 mod specs;
 mod tracked;
 mod volumes;
 
 pub use cluster::{Catalog, Cluster, PoolOffers};
 pub use convert::node_pool::{Converted, node_pool};
+pub use convert::taints::taint;
 pub use problem::{Kind, ObjectKey, ObjectProblem, Problem};
 pub use tracked::Tracked;
 

@@ -20,6 +20,7 @@ use kerf_core::taint::Taint;
 use crate::convert::{quantities, requirements, taints};
 use crate::nominations::Nominations;
 use crate::problem::{ObjectKey, Problems};
+use crate::provider_ids::{ProviderIds, bare};
 
 /// A Node in the index.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +68,7 @@ pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
         .flatten()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     NodeEntry {
-        provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+        provider_id: provider_id(spec.provider_id.as_deref()),
         labels: metadata.labels.clone().unwrap_or_default(),
         taints: taints::taints(&spec.taints.unwrap_or_default(), "spec.taints", problems),
         allocatable: quantities::resources(
@@ -102,7 +103,7 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
     let initialized = condition::find(&status.conditions, types::INITIALIZED);
     let initialized = initialized.filter(|condition| condition.is_true());
     NodeClaimEntry {
-        provider_id: status.provider_id.filter(|id| !id.is_empty()),
+        provider_id: provider_id(status.provider_id.as_deref()),
         node_name: status.node_name.filter(|name| !name.is_empty()),
         pool: labels.get(label::NODEPOOL).cloned(),
         labels: with_single_values(labels, &required),
@@ -120,6 +121,23 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
         is_disrupted: condition::is_true(&status.conditions, types::DISRUPTION_REASON),
         forbids_disruption: forbids_disruption(metadata),
     }
+}
+
+impl NodeEntry {
+    pub(crate) fn provider_id(&self) -> Option<&str> {
+        self.provider_id.as_deref()
+    }
+}
+
+impl NodeClaimEntry {
+    pub(crate) fn provider_id(&self) -> Option<&str> {
+        self.provider_id.as_deref()
+    }
+}
+
+fn provider_id(written: Option<&str>) -> Option<String> {
+    let id = written.filter(|id| !id.is_empty())?;
+    Some(bare(id).to_owned())
 }
 
 fn created_at(metadata: &ObjectMeta) -> Option<Timestamp> {
@@ -164,14 +182,14 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) fn join(
     nodes: &BTreeMap<ObjectKey, NodeEntry>,
     claims: &BTreeMap<ObjectKey, NodeClaimEntry>,
+    node_ids: &ProviderIds,
     mut surroundings: Surroundings<'_>,
 ) -> Vec<Arc<Node>> {
-    let by_provider_id = by_provider_id(nodes);
     let mut joined = BTreeSet::new();
     let mut result = Vec::with_capacity(nodes.len().max(claims.len()));
 
     for (key, claim) in claims {
-        let name = find_node(claim, nodes, &by_provider_id).filter(|name| joined.insert(*name));
+        let name = find_node(claim, nodes, node_ids).filter(|name| joined.insert(*name));
         let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(name)));
         result.push(Arc::new(match (name, node) {
             (Some(name), Some(node)) => {
@@ -192,24 +210,13 @@ pub(crate) fn join(
     result
 }
 
-/// The first node, by name, of each providerID.
-fn by_provider_id(nodes: &BTreeMap<ObjectKey, NodeEntry>) -> BTreeMap<&str, &str> {
-    let mut names = BTreeMap::new();
-    for (key, node) in nodes {
-        if let Some(id) = &node.provider_id {
-            names.entry(id.as_str()).or_insert(key.name.as_str());
-        }
-    }
-    names
-}
-
 fn find_node<'a>(
     claim: &'a NodeClaimEntry,
     nodes: &BTreeMap<ObjectKey, NodeEntry>,
-    by_provider_id: &BTreeMap<&'a str, &'a str>,
+    node_ids: &'a ProviderIds,
 ) -> Option<&'a str> {
     let id = claim.provider_id.as_deref()?;
-    if let Some(name) = by_provider_id.get(id) {
+    if let Some(name) = node_ids.names(id).next() {
         return Some(name);
     }
     // A node may be there before the cloud controller has written its providerID.

@@ -68,12 +68,16 @@ macro_rules! tracked {
                 let entry = $convert(self, &mut cluster.specs, &mut problems);
                 let key = self.key();
                 cluster.note_problems(Self::KIND, &key, problems.finish());
-                replace(&mut cluster.$table, key, entry)
+                let is_changed = replace(&mut cluster.$table, key.clone(), entry);
+                cluster.note_provider_id(Self::KIND, &key);
+                is_changed
             }
 
             fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
                 cluster.note_problems(Self::KIND, key, Vec::new());
-                cluster.$table.remove(key).is_some()
+                let was_there = cluster.$table.remove(key).is_some();
+                cluster.note_provider_id(Self::KIND, key);
+                was_there
             }
 
             fn keys(cluster: &Cluster) -> Vec<ObjectKey> {

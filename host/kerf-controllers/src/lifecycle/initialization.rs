@@ -1,12 +1,12 @@
 //! Initialization: the Node is ready for pods, and everything that was asked for is there.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kerf_api::names::{condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::taint::TaintEffect;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
@@ -18,11 +18,15 @@ use crate::patch;
 /// The watch on Nodes triggers; this only covers a lost trigger.
 const RECHECK: Duration = Duration::from_secs(30);
 
-/// Moves the claim on if its Node is ready for pods. Returns when to look again.
+/// Moves the claim on if its Node is ready for pods; `nodes` are those with its providerID. Returns when to look again.
 ///
 /// # Errors
 /// When the Node cannot be written.
-pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Duration>, Error> {
+pub async fn advance(
+    draft: &mut Draft,
+    nodes: &[Arc<Node>],
+    context: &Context,
+) -> Result<Option<Duration>, Error> {
     let is_open = is_unknown(draft, condition::INITIALIZED)
         && draft.conditions.is_true(condition::REGISTERED);
     let Some(provider_id) = draft
@@ -33,8 +37,7 @@ pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Dura
     else {
         return Ok(None);
     };
-    let nodes = context.stores.nodes_of(&provider_id);
-    let obstacle = match nodes.as_slice() {
+    let obstacle = match nodes {
         [node] => obstacle(node, &draft.claim),
         _ => Some((
             reason::NODE_NOT_FOUND,
@@ -101,15 +104,7 @@ fn obstacle(node: &Node, claim: &NodeClaim) -> Option<(&'static str, String)> {
 }
 
 fn is_ephemeral(taint: &Taint) -> bool {
-    TaintEffect::parse(&taint.effect).is_some_and(|effect| {
-        let value = taint.value.clone().unwrap_or_default();
-        kerf_core::taint::Taint {
-            key: taint.key.clone(),
-            value,
-            effect,
-        }
-        .is_ephemeral()
-    })
+    kerf_state::taint(taint).is_some_and(|taint| taint.is_ephemeral())
 }
 
 /// Whether the Node's Ready condition is True.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kerf_api::names::{annotation, condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
@@ -17,7 +16,6 @@ use kerf_cloud::provider::launch::{
 };
 use kerf_core::labels;
 use kerf_core::resources::{Resources, quantity_of};
-use kerf_core::taint::TaintEffect;
 use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
@@ -177,26 +175,21 @@ fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
         offerings,
         node: NodeSettings {
             labels: claim.labels().clone(),
-            taints: claim.spec.taints.iter().filter_map(taint_of).collect(),
+            taints: claim
+                .spec
+                .taints
+                .iter()
+                .filter_map(kerf_state::taint)
+                .collect(),
             startup_taints: claim
                 .spec
                 .startup_taints
                 .iter()
-                .filter_map(taint_of)
+                .filter_map(kerf_state::taint)
                 .collect(),
             ..NodeSettings::default()
         },
     }
-}
-
-/// The schema allows no other effects than the three that are known.
-fn taint_of(taint: &Taint) -> Option<kerf_core::taint::Taint> {
-    let effect = TaintEffect::parse(&taint.effect)?;
-    Some(kerf_core::taint::Taint {
-        key: taint.key.clone(),
-        value: taint.value.clone().unwrap_or_default(),
-        effect,
-    })
 }
 
 async fn settle(

@@ -3,6 +3,7 @@
 //! The Node is found by provider id, never by name: names come from addresses, and addresses are used again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,11 +23,15 @@ use crate::patch;
 /// The watch on Nodes triggers; this only covers a lost trigger.
 const RECHECK: Duration = Duration::from_secs(30);
 
-/// Moves the claim on if its Node is there. Returns when to look again.
+/// Moves the claim on if its Node is there; `nodes` are those with its providerID. Returns when to look again.
 ///
 /// # Errors
 /// When the Node cannot be written.
-pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Duration>, Error> {
+pub async fn advance(
+    draft: &mut Draft,
+    nodes: &[Arc<Node>],
+    context: &Context,
+) -> Result<Option<Duration>, Error> {
     let is_open =
         is_unknown(draft, condition::REGISTERED) && draft.conditions.is_true(condition::LAUNCHED);
     let Some(provider_id) = draft
@@ -37,8 +42,7 @@ pub async fn advance(draft: &mut Draft, context: &Context) -> Result<Option<Dura
     else {
         return Ok(None);
     };
-    let nodes = context.stores.nodes_of(&provider_id);
-    let [node] = nodes.as_slice() else {
+    let [node] = nodes else {
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };

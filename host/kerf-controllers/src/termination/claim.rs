@@ -130,7 +130,7 @@ async fn delete_nodes(claim: &NodeClaim, context: &Context) -> Result<usize, Err
     let Some(provider_id) = claim.provider_id() else {
         return Ok(0);
     };
-    let nodes = context.stores.nodes_of(provider_id);
+    let nodes = context.nodes_of(provider_id);
     let api: Api<Node> = Api::all(context.client.clone());
     for node in nodes
         .iter()

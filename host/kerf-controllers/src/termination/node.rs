@@ -40,7 +40,7 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
     if node.metadata.deletion_timestamp.is_none() || !is_ours {
         return Ok(Action::await_change());
     }
-    let claim = context.stores.claim_of(&node);
+    let claim = context.claim_of(&node);
     delete_claim(claim.as_deref(), &context).await?;
     if is_lost(&node, &context).await? {
         return release(&node, &context).await;

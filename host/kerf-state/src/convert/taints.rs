@@ -5,18 +5,25 @@ use kerf_core::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 
 use crate::problem::Problems;
 
+/// A taint as decisions see it; none when its effect is none of the three that are known, which the schemas refuse.
+#[must_use]
+pub fn taint(taint: &k8s::Taint) -> Option<Taint> {
+    Some(Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone().unwrap_or_default(),
+        effect: TaintEffect::parse(&taint.effect)?,
+    })
+}
+
 pub(crate) fn taints(taints: &[k8s::Taint], field: &str, problems: &mut Problems) -> Vec<Taint> {
     let mut converted = Vec::with_capacity(taints.len());
-    for (idx, taint) in taints.iter().enumerate() {
-        let Some(effect) = effect(&taint.effect, &format!("{field}[{idx}].effect"), problems)
-        else {
-            continue;
-        };
-        converted.push(Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone().unwrap_or_default(),
-            effect,
-        });
+    for (idx, written) in taints.iter().enumerate() {
+        match taint(written) {
+            Some(taint) => converted.push(taint),
+            None => {
+                effect(&written.effect, &format!("{field}[{idx}].effect"), problems);
+            }
+        }
     }
     converted
 }

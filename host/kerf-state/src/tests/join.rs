@@ -216,3 +216,35 @@ status: {allocatable: {cpu: 4}}
     "#]],
     );
 }
+
+#[test]
+fn both_ways_to_write_a_provider_id_mean_the_same_instance() {
+    let mut cluster = cluster(
+        "
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: general-1}
+spec:
+  nodeClassRef: {group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}
+  requirements: []
+status: {providerID: cn-hangzhou.i-1}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: cn-hangzhou.10.0.0.1}
+spec: {providerID: 'alicloud://cn-hangzhou.i-1'}
+",
+    );
+
+    let joined = snapshot(&cluster);
+
+    assert_eq!(joined.nodes.len(), 1);
+    assert_eq!(
+        cluster.nodes_of("cn-hangzhou.i-1").collect::<Vec<_>>(),
+        ["cn-hangzhou.10.0.0.1"]
+    );
+    assert_eq!(cluster.claims_of("alicloud://cn-hangzhou.i-1").count(), 1);
+
+    cluster.reset::<Node>([]);
+    assert_eq!(cluster.nodes_of("cn-hangzhou.i-1").count(), 0);
+}
