@@ -18,6 +18,7 @@ mod finalize;
 mod improve;
 mod intake;
 mod limits;
+mod merge;
 mod nodes;
 mod pack;
 mod place;
@@ -81,6 +82,7 @@ pub fn schedule_from(
     let mut classes = std::mem::take(&mut round.classes.classes);
     let outcome = queue::place_all(&mut round, &mut classes, homes, budget);
     round.improve(&classes);
+    round.merge_claims(&classes);
     let mut rejected = intake.rejected;
     for left in outcome.unplaced {
         let reason = match left.was_tried {

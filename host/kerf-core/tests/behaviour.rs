@@ -287,7 +287,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     (
         "design: packing",
-        &["pods_that_complement_each_other_share_a_node_when_that_is_cheaper"],
+        &[
+            "pods_that_complement_each_other_share_a_node_when_that_is_cheaper",
+            "two_nodes_become_one_at_the_same_price",
+        ],
     ),
     (
         "design: truth",

@@ -5,7 +5,7 @@ use super::class::Class;
 use super::place::{NewClaim, Spot, distinct_values};
 use super::round::Round;
 use super::sets::SetId;
-use super::topology::{GroupId, GroupKey, GroupKind, Host};
+use super::topology::{GroupId, GroupKey, Host};
 use super::view::View;
 use crate::labels;
 use crate::snapshot::MinValuesPolicy;
@@ -126,32 +126,39 @@ impl Round<'_> {
 
     /// Whether the group counts pods on that host.
     fn counts_on(&mut self, id: GroupId, host: Host) -> bool {
-        let group = &self.topology.groups[id];
-        if !matches!(group.identity.kind, GroupKind::Spread { .. })
-            || group.identity.filter.is_open()
-        {
-            return true;
-        }
         match host {
-            Host::Node(idx) => group
-                .eligible_nodes
-                .as_ref()
-                .is_none_or(|nodes| nodes.contains(idx)),
+            Host::Node(idx) => {
+                let group = &self.topology.groups[id];
+                !group.has_filter()
+                    || group
+                        .eligible_nodes
+                        .as_ref()
+                        .is_none_or(|nodes| nodes.contains(idx))
+            }
             Host::Claim(idx) => {
-                let (set, pool) = (self.claims.all[idx].set, self.claims.all[idx].pool);
-                let filter = group.identity.filter.clone();
-                let taints = self.pools[pool].taints;
-                let tolerated = filter
-                    .tolerations
-                    .is_none_or(|it| self.taints.tolerated(taints, it));
-                let meets = filter.terms.is_empty()
-                    || filter
-                        .terms
-                        .iter()
-                        .any(|term| self.sets.combine(set, *term).is_some());
-                tolerated && meets
+                let claim = &self.claims.all[idx];
+                self.counts_under(id, claim.pool, claim.set)
             }
         }
+    }
+
+    /// Whether the group counts pods on a claim of the pool that has that set.
+    pub(super) fn counts_under(&mut self, id: GroupId, pool: usize, set: SetId) -> bool {
+        let group = &self.topology.groups[id];
+        if !group.has_filter() {
+            return true;
+        }
+        let filter = group.identity.filter.clone();
+        let taints = self.pools[pool].taints;
+        let tolerated = filter
+            .tolerations
+            .is_none_or(|it| self.taints.tolerated(taints, it));
+        let meets = filter.terms.is_empty()
+            || filter
+                .terms
+                .iter()
+                .any(|term| self.sets.combine(set, *term).is_some());
+        tolerated && meets
     }
 
     fn record(&mut self, id: GroupId, host: Host) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::class::{Class, Guest};
 use super::domains::KeyId;
 use super::place::Spot;
-use super::round::Round;
+use super::round::{Round, Seat};
 use crate::ids::PodUid;
 use crate::plan::{Placement, WorkBudget};
 use crate::pod::Pod;
@@ -129,16 +129,15 @@ impl Queue {
             let before = settled.len();
             waiting.retain(|(pod, home)| {
                 let class = &classes[round.class_of[*pod]];
-                let mut variants = class
-                    .variants
-                    .iter()
-                    .filter(|variant| !variant.is_last_resort);
-                let fits = variants.any(|variant| round.fits_home(Guest { class, variant }, *home));
-                if fits {
-                    self.place(round, *pod, class, &Spot::Node(*home));
+                let mut variants = class.variants.iter().enumerate();
+                let fitting = variants.find(|(_, variant)| {
+                    !variant.is_last_resort && round.fits_home(Guest { class, variant }, *home)
+                });
+                if let Some((variant, _)) = fitting {
+                    self.place(round, *pod, class, (variant, &Spot::Node(*home)));
                     settled.insert(*pod);
                 }
-                !fits
+                fitting.is_none()
             });
             if settled.len() == before || waiting.is_empty() {
                 break;
@@ -160,7 +159,7 @@ impl Queue {
                 _ => find_with_preferences(round, class, pass),
             };
             match spot {
-                Some(spot) => self.place(round, pod, class, &spot),
+                Some((variant, spot)) => self.place(round, pod, class, (variant, &spot)),
                 None => {
                     class.failed_at = Some(self.placed);
                     if class.depends_on_others() {
@@ -173,8 +172,18 @@ impl Queue {
         }
     }
 
-    fn place(&mut self, round: &mut Round<'_>, pod: usize, class: &Class, spot: &Spot) {
+    fn place(
+        &mut self,
+        round: &mut Round<'_>,
+        pod: usize,
+        class: &Class,
+        (variant, spot): (usize, &Spot),
+    ) {
         round.commit(pod, class, spot);
+        round.seats[pod] = Seat {
+            variant,
+            turn: self.placed,
+        };
         self.placed += 1;
         self.order.push(round.pods[pod].uid.clone());
         if let Spot::Node(node) = spot {
@@ -187,15 +196,16 @@ impl Queue {
     }
 }
 
-/// Tries the class with all its preferences, then with one less each.
-fn find_with_preferences(round: &mut Round<'_>, class: &Class, pass: Pass) -> Option<Spot> {
-    let variants = class
-        .variants
-        .iter()
-        .filter(|variant| !variant.is_last_resort || pass == Pass::LastResort);
+/// Tries the class with all its preferences, then with one less each. The number is that of the variant.
+fn find_with_preferences(
+    round: &mut Round<'_>,
+    class: &Class,
+    pass: Pass,
+) -> Option<(usize, Spot)> {
+    let variants = class.variants.iter().enumerate();
     variants
-        .into_iter()
-        .find_map(|variant| round.find_spot(Guest { class, variant }))
+        .filter(|(_, variant)| !variant.is_last_resort || pass == Pass::LastResort)
+        .find_map(|(idx, variant)| Some((idx, round.find_spot(Guest { class, variant })?)))
 }
 
 fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec<Unplaced> {

@@ -29,6 +29,15 @@ use crate::taint::TaintEffect;
 /// The anti-affinity groups of bound pods, by namespace and spec.
 type BoundOwners<'a> = FxHashMap<(&'a str, *const PodSpec), Vec<GroupId>>;
 
+/// How a pod got its place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seat {
+    /// Which variant of its class it was placed with.
+    pub(super) variant: usize,
+    /// How many pods were placed before it.
+    pub(super) turn: usize,
+}
+
 /// The state of a round.
 pub(super) struct Round<'a> {
     pub(super) snapshot: &'a Snapshot,
@@ -48,6 +57,8 @@ pub(super) struct Round<'a> {
     /// The pods to plan, in their order.
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) class_of: Vec<usize>,
+    /// By pod: how and when it got its place.
+    pub(super) seats: Vec<Seat>,
     /// Nodes of each pool by zone, those that are planned and have settled on a zone too.
     pub(super) zone_nodes: Vec<BTreeMap<Arc<str>, u32>>,
     pub(super) work: u64,
@@ -112,6 +123,7 @@ impl<'a> Round<'a> {
             nodes,
             claims: Claims::default(),
             classes,
+            seats: vec![Seat::default(); pods.len()],
             pods,
             class_of,
             work: 0,

@@ -158,12 +158,7 @@ impl Group {
             }
             (GroupKey::Label(_), None) => {}
             (GroupKey::Hostname, _) => {
-                let max_skew = match self.identity.kind {
-                    GroupKind::Spread { max_skew, .. } => max_skew,
-                    GroupKind::Affinity
-                    | GroupKind::AntiAffinity
-                    | GroupKind::InverseAntiAffinity => u32::MAX,
-                };
+                let max_skew = self.max_skew();
                 self.total += 1;
                 match host {
                     Host::Node(idx) => self.on_nodes.add(idx, max_skew),
@@ -171,6 +166,27 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// Counts a pod on a claim that it joins from another, for constraints on host names.
+    pub(super) fn join(&mut self, claim: usize) {
+        if self.identity.key == GroupKey::Hostname {
+            self.on_claims.add(claim, self.max_skew());
+        }
+    }
+
+    fn max_skew(&self) -> u32 {
+        match self.identity.kind {
+            GroupKind::Spread { max_skew, .. } => max_skew,
+            GroupKind::Affinity | GroupKind::AntiAffinity | GroupKind::InverseAntiAffinity => {
+                u32::MAX
+            }
+        }
+    }
+
+    /// Whether only some nodes count for it.
+    pub(super) fn has_filter(&self) -> bool {
+        matches!(self.identity.kind, GroupKind::Spread { .. }) && !self.identity.filter.is_open()
     }
 
     /// The count of the emptiest of the domains, as far as the constraint knows: 0 with fewer than it wants.

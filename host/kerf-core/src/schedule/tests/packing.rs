@@ -2,14 +2,16 @@
 
 use super::kit::*;
 use crate::instance_type::{CapacityType, InstanceType, Offering};
+use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::plan::{PlacementTarget, Plan, WorkBudget};
-use crate::pod::PodSpec;
+use crate::pod::{PodAffinityTerm, PodSpec};
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
 use crate::resources::Resources;
 use crate::schedule::{Homes, schedule_from};
+use crate::selector::LabelSelector;
 
 fn shape(name: &str, cores: i64, gib: i64, price: f64) -> InstanceType {
     let offering = Offering::new("h", CapacityType::OnDemand, Price::from_per_hour(price));
@@ -153,4 +155,69 @@ fn homes_that_are_gone_do_no_harm() {
         jiff::Timestamp::UNIX_EPOCH,
     );
     assert_eq!(plan.new_claims.len(), 1);
+}
+
+/// Pods that must be apart come first and get a node each; the small ones after them open nodes of their own, one by
+/// one, since that is cheaper than a larger node at each step.
+fn apart_and_small(pool: NodePool) -> World {
+    let labels = [("app".to_owned(), "db".to_owned())].into_iter().collect();
+    let apart = PodSpec {
+        labels,
+        anti_affinity: vec![PodAffinityTerm {
+            topology_key: labels::HOSTNAME.to_owned(),
+            selector: Some(LabelSelector::label("app", "db")),
+            ..PodAffinityTerm::default()
+        }],
+        ..spec(2000)
+    };
+    World::new(pool)
+        .pods(pods("apart", 3, &apart))
+        .pods(pods("small", 6, &spec(900)))
+}
+
+fn doubling_pool() -> NodePool {
+    pool_of([1, 2, 4, 8].map(|cores| instance_type(&format!("ecs.g7.{cores}c"), cores)))
+}
+
+#[test]
+fn two_nodes_become_one_at_the_same_price() {
+    let plan = apart_and_small(doubling_pool()).plan();
+
+    assert_eq!(plan.unschedulable_pods(), 0);
+    assert_eq!(plan.new_claims.len(), 3, "{:?}", shown(&plan));
+    assert_eq!(plan.price_per_hour().to_string(), "1.2000");
+}
+
+#[test]
+fn two_nodes_stay_two_when_one_has_a_worse_score() {
+    let key = |zone: &str| OfferingKey {
+        instance_type: "ecs.g7.4c".into(),
+        zone: zone.into(),
+        capacity_type: CapacityType::OnDemand,
+    };
+    let mut preferences = Preferences::none();
+    let disliked = preferences.pools.entry("general".into()).or_default();
+    for zone in ZONES {
+        disliked.scores.insert(key(zone), -5);
+    }
+
+    let plan = apart_and_small(doubling_pool()).plan_with(&preferences);
+
+    let is_disliked = |it: &String| it.contains("ecs.g7.4c");
+    assert!(!shown(&plan).iter().any(is_disliked), "{:?}", shown(&plan));
+}
+
+#[test]
+fn nodes_that_become_one_stay_within_the_limits() {
+    let mut limited = doubling_pool();
+    // Enough for every pod on its own, and not for a larger node in place of any two.
+    limited.limits.set("cpu", 12_000);
+    let plan = apart_and_small(limited).plan();
+    let cores: i64 = plan
+        .new_claims
+        .iter()
+        .map(|it| it.offerings[0].capacity.cpu_milli())
+        .sum();
+    assert_eq!(plan.unschedulable_pods(), 0);
+    assert!(cores <= 12_000, "{cores}");
 }
