@@ -3,6 +3,7 @@
 //! The files come from the measuring program that runs upstream's Go code; their format is explained there. A difference
 //! that we want is named in [`EXCEPTIONS`] with its reason; any other is a mismatch.
 
+mod nodepool_hash;
 mod requirements;
 
 use std::fs;
@@ -21,9 +22,15 @@ const EXCEPTIONS: &[Exception] = &[];
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Check the algebra of requirements against this file.
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required_unless_present = "nodepool_hash")]
     requirements: Option<PathBuf>,
+    /// Check the hash of NodePool templates against this file.
+    #[arg(long, value_name = "FILE")]
+    nodepool_hash: Option<PathBuf>,
 }
+
+/// Our answers to one file that differ, each with the number of its case.
+type Differences = fn(&Value) -> Result<Vec<(usize, Mismatch)>>;
 
 /// A difference from upstream that stays.
 #[derive(Debug)]
@@ -45,28 +52,47 @@ struct Mismatch {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    match &args.requirements {
-        Some(path) => check(path),
-        None => bail!("no file to check; give --requirements FILE"),
+    let files: [(&Option<PathBuf>, Differences); 2] = [
+        (&args.requirements, requirements::differences),
+        (&args.nodepool_hash, nodepool_hash::differences),
+    ];
+    let mut mismatches = 0;
+    for (path, differences) in files {
+        if let Some(path) = path {
+            mismatches += check(path, differences)?;
+        }
     }
+    println!("mismatches={mismatches}");
+    if mismatches > 0 {
+        bail!("{mismatches} answers differ from upstream's");
+    }
+    Ok(())
 }
 
-fn check(path: &Path) -> Result<()> {
+fn check(path: &Path, differences: Differences) -> Result<usize> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let vectors: Value =
         serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
-    let differences = requirements::differences(&vectors)
-        .with_context(|| format!("{} is no file of requirement vectors", path.display()))?;
-    report(&vectors, &differences)
+    let differences = differences(&vectors)
+        .with_context(|| format!("{} is no file of such vectors", path.display()))?;
+    Ok(report(&vectors, &differences))
 }
 
-/// Prints what differs, the counts last.
-fn report(vectors: &Value, differences: &[(usize, Mismatch)]) -> Result<()> {
+/// The cases of a file: a list, or under `cases`.
+fn cases(vectors: &Value) -> &[Value] {
+    let list = vectors.as_array().or_else(|| vectors["cases"].as_array());
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Prints what differs and the counts; returns the mismatches.
+fn report(vectors: &Value, differences: &[(usize, Mismatch)]) -> usize {
     let mut exceptions = 0;
     let mut mismatches = 0;
     for (idx, mismatch) in differences {
-        let case = &vectors["cases"][*idx];
+        let Some(case) = cases(vectors).get(*idx) else {
+            continue;
+        };
         let excepted = EXCEPTIONS
             .iter()
             .find(|exception| exception.part == mismatch.part && (exception.covers)(case));
@@ -88,11 +114,7 @@ fn report(vectors: &Value, differences: &[(usize, Mismatch)]) -> Result<()> {
             }
         }
     }
-    println!("cases={}", vectors["cases"].as_array().map_or(0, Vec::len));
+    println!("cases={}", cases(vectors).len());
     println!("exceptions={exceptions}");
-    println!("mismatches={mismatches}");
-    if mismatches > 0 {
-        bail!("{mismatches} answers differ from upstream's");
-    }
-    Ok(())
+    mismatches
 }
