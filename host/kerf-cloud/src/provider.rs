@@ -6,6 +6,7 @@
 pub mod bootstrap;
 mod cache;
 pub mod capacity;
+pub mod catalog;
 pub mod class;
 pub mod config;
 mod delete;
@@ -14,6 +15,7 @@ pub mod facts;
 pub mod instance;
 mod instance_types;
 pub mod launch;
+pub mod offline;
 pub mod prices;
 mod region;
 mod resolve;

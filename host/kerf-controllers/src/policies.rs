@@ -106,7 +106,11 @@ fn declared(policy: &Policy, context: &Context) -> (PolicySpec, Result<Vec<u8>, 
     }
 }
 
-fn spec(policy: &Policy) -> Result<PolicySpec, String> {
+/// What a declared policy asks of the host. Pure.
+///
+/// # Errors
+/// When a field means nothing, or the hook is not served by this version.
+pub fn spec(policy: &Policy) -> Result<PolicySpec, String> {
     let hook: Hook = policy
         .hook
         .as_str()

@@ -124,7 +124,7 @@ impl<'a> Name<'a> {
 }
 
 /// Families whose instances have a part of a GPU: it cannot be scheduled as a whole one.
-fn is_sliced(family: &str) -> bool {
+pub(crate) fn is_sliced(family: &str) -> bool {
     let family = family.strip_prefix("ecs.").unwrap_or(family);
     family.starts_with("vgn") || family.starts_with("sgn")
 }

@@ -36,18 +36,30 @@ pub(crate) fn instance_types(sources: &Sources<'_>) -> Vec<InstanceType> {
 }
 
 fn instance_type(facts: &TypeFacts, sources: &Sources<'_>) -> Option<InstanceType> {
-    let class = sources.class;
-    let node = node_capacity(facts, &class.spec, sources.cni, sources.config)?;
+    assemble(
+        facts,
+        sources.class,
+        sources.cni,
+        sources.config,
+        offerings(facts, sources),
+    )
+}
+
+/// A type as a node of the class, sold as given; none when it can be no node of the class.
+pub(crate) fn assemble(
+    facts: &TypeFacts,
+    class: &ResolvedNodeClass,
+    cni: CniMode,
+    config: &ProviderConfig,
+    offerings: Vec<Offering>,
+) -> Option<InstanceType> {
+    let node = node_capacity(facts, &class.spec, cni, config)?;
     let image = class.image_for(facts.architecture)?;
     // A disk below the image's size is refused by the API, whatever the type.
-    if image.size_gib > class.spec.system_disk.size_gib {
+    if image.size_gib > class.spec.system_disk.size_gib || offerings.is_empty() {
         return None;
     }
-    let offerings = offerings(facts, sources);
-    if offerings.is_empty() {
-        return None;
-    }
-    let labels = facts.labels(&sources.config.region_id);
+    let labels = facts.labels(&config.region_id);
     let labels = labels
         .iter()
         .map(|(key, value)| Requirement::in_values(key, [value.as_str()]));

@@ -9,7 +9,7 @@ use kerf_core::instance_type::CapacityType;
 use kerf_core::price::Price;
 
 /// Public list prices in CNY per hour, Linux, pay as you go; data/README.md says where they come from.
-const CATALOG: &str = include_str!("../../data/catalog.csv");
+pub(crate) const CATALOG: &str = include_str!("../../data/catalog.csv");
 
 /// Regions that the table has a column for, best first for a region that it lacks.
 const REGION_COLUMNS: [(&str, &str); 4] = [

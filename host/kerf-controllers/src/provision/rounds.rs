@@ -10,8 +10,8 @@ use kerf_core::preferences::Preferences;
 use kerf_core::schedule::{Homes, schedule_from};
 use kerf_core::snapshot::Snapshot;
 use kerf_policy::{
-    ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, RunResult,
-    consult, consult_prices,
+    ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, Registry,
+    RunResult, consult, consult_prices,
 };
 
 use crate::context::Context;
@@ -28,22 +28,60 @@ pub fn plan(
     reason: &str,
     now: Timestamp,
 ) -> Plan {
+    let question = Question {
+        snapshot,
+        homes,
+        registry: context.policies.registry(),
+        region: &context.settings.region,
+        reason,
+        now,
+    };
+    plan_with(&question, &mut |class, run| count(run, class, context))
+}
+
+/// What a plan is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The world.
+    pub snapshot: &'a Snapshot,
+    /// Where pods were planned before.
+    pub homes: &'a Homes,
+    /// The policies of all classes.
+    pub registry: &'a Registry,
+    /// The region, for policies.
+    pub region: &'a str,
+    /// What policies are told: provision, simulate.
+    pub reason: &'a str,
+    /// The time, for policies that ask for it.
+    pub now: Timestamp,
+}
+
+/// As [`plan`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
+#[must_use]
+pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)) -> Plan {
+    let Question {
+        snapshot,
+        homes,
+        registry,
+        region,
+        reason,
+        now,
+    } = *question;
     let mut preferences = Preferences::none();
     let occasion = Occasion {
-        region: &context.settings.region,
+        region,
         reason,
         now: Now {
             instant: Instant::now(),
             unix_secs: u32::try_from(now.as_second()).unwrap_or_default(),
         },
     };
-    let registry = context.policies.registry();
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
-    report_prices(&prices, snapshot, context);
+    report_prices(&prices, snapshot, told);
     let mut plan = schedule_from(snapshot, &preferences, homes, WorkBudget::ROUND, now);
     for round in 1..=ROUNDS_MAX {
         let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
-        report(&consultation, &plan, context);
+        report(&consultation, &plan, told);
         if !consultation.is_changed || round == ROUNDS_MAX {
             withhold(&mut plan, &consultation, &prices);
             break;
@@ -76,26 +114,28 @@ fn withhold(plan: &mut Plan, consultation: &Consultation, prices: &PriceConsulta
     });
 }
 
-fn report_prices(prices: &PriceConsultation, snapshot: &Snapshot, context: &Context) {
+fn report_prices(
+    prices: &PriceConsultation,
+    snapshot: &Snapshot,
+    told: &mut dyn FnMut(&str, &PolicyRun),
+) {
     for (name, run) in &prices.runs {
         let pool = snapshot.pools.iter().find(|pool| pool.name == *name);
         let class = pool
             .map(|pool| pool.template.node_class.name.as_str())
             .unwrap_or_default();
-        count(run, class, context);
+        told(class, run);
     }
 }
 
-fn report(consultation: &Consultation, plan: &Plan, context: &Context) {
+fn report(consultation: &Consultation, plan: &Plan, told: &mut dyn FnMut(&str, &PolicyRun)) {
     for (index, run) in &consultation.runs {
-        let claim = plan.new_claims.get(*index);
-        count(
-            run,
-            claim
-                .map(|claim| claim.node_class.name.as_str())
-                .unwrap_or_default(),
-            context,
-        );
+        let class = plan
+            .new_claims
+            .get(*index)
+            .map(|claim| claim.node_class.name.as_str())
+            .unwrap_or_default();
+        told(class, run);
     }
 }
 
