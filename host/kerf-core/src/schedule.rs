@@ -25,6 +25,7 @@ mod place;
 mod pool;
 mod queue;
 mod relax;
+mod roomy;
 mod round;
 mod sets;
 mod settle;

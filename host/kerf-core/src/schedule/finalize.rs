@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::class::ATTACHMENTS_PREFIX;
 use super::pool::{PoolEntry, node_class_label};
+use super::roomy::RoomyShapes;
 use super::round::Round;
 use super::sets::SetId;
 use crate::ids::ZoneId;
@@ -21,6 +22,9 @@ use crate::selector::Labels;
 /// How many offerings a claim lists: what one policy call is sized for, and more fallbacks than a launch ever tries.
 const MAX_OFFERINGS: usize = 300;
 
+/// With fewer claims of a pool, trying its shapes one by one is less work than a [`RoomyShapes`].
+const ROOMY_MIN_CLAIMS: usize = 16;
+
 /// What makes two claims have the same offerings in the same order.
 type OptionsKey = (usize, SetId, Vec<usize>, Vec<usize>);
 
@@ -32,6 +36,8 @@ pub(super) struct Finalizer<'r, 's> {
     round: &'r mut Round<'s>,
     known: FxHashMap<OptionsKey, Options>,
     free_ips: Vec<BTreeMap<ZoneId, u64>>,
+    /// By pool, where it has many claims.
+    roomy: Vec<Option<RoomyShapes>>,
 }
 
 impl<'r, 's> Finalizer<'r, 's> {
@@ -41,10 +47,12 @@ impl<'r, 's> Finalizer<'r, 's> {
             .iter()
             .map(|entry| entry.pool.free_ips.clone())
             .collect();
+        let roomy = roomy_shapes(round);
         Self {
             round,
             known: FxHashMap::default(),
             free_ips,
+            roomy,
         }
     }
 
@@ -106,25 +114,25 @@ impl<'r, 's> Finalizer<'r, 's> {
         let entry = &self.round.pools[claim.pool];
         let limits = &mut self.round.limits[claim.pool];
         let own = &entry.shapes[claim.shape()];
-        let mut reserved = own.capacity.clone();
+        let mut reserved = limits.taken_by(&own.capacity);
         let mut shapes = Vec::new();
         let mut offerings = 0;
+        let roomy = self.roomy[claim.pool]
+            .as_ref()
+            .map(|roomy| roomy.holding(&claim.used));
         for ranked in &claim.view.order[claim.place..] {
             let shape = &entry.shapes[ranked.shape];
-            let holds = claim.used.fits_in(&shape.room)
-                && !super::nodes::conflicts(&claim.ports, &shape.daemon_ports);
+            let has_room = match &roomy {
+                Some(roomy) => roomy.contains(ranked.shape),
+                None => claim.used.fits_in(&shape.room),
+            };
+            let holds = has_room && !super::nodes::conflicts(&claim.ports, &shape.daemon_ports);
             let is_ours = shape.reservation.is_none() || shape.reservation == own.reservation;
             if !holds || !is_ours {
                 continue;
             }
-            if !limits.is_unlimited() {
-                let mut raised = reserved.clone();
-                raised.raise_to(&shape.capacity);
-                if !limits.allows_change(&reserved, &raised) {
-                    continue;
-                }
-                limits.change(&reserved, &raised);
-                reserved = raised;
+            if !limits.raise(&mut reserved, &shape.capacity) {
+                continue;
             }
             offerings += shape
                 .sales
@@ -217,6 +225,18 @@ impl<'r, 's> Finalizer<'r, 's> {
             *free_ips = free_ips.saturating_sub(1);
         }
     }
+}
+
+fn roomy_shapes(round: &Round<'_>) -> Vec<Option<RoomyShapes>> {
+    let mut claims = vec![0; round.pools.len()];
+    for claim in &round.claims.all {
+        claims[claim.pool] += 1;
+    }
+    let places = round.resources.names().count();
+    let pools = round.pools.iter().zip(claims);
+    pools
+        .map(|(pool, claims)| (claims >= ROOMY_MIN_CLAIMS).then(|| RoomyShapes::of(pool, places)))
+        .collect()
 }
 
 fn planned_offering(entry: &PoolEntry, shape: usize, sale: usize) -> PlannedOffering {

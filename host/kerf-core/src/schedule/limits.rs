@@ -87,8 +87,27 @@ impl Remaining {
         }
     }
 
-    pub(super) fn is_unlimited(&self) -> bool {
-        self.places.is_empty()
+    /// What a node of that capacity takes of the limited resources, in their order.
+    pub(super) fn taken_by(&self, capacity: &Vector) -> Vec<i64> {
+        let places = self.places.iter();
+        places.map(|(place, _)| capacity.at(*place)).collect()
+    }
+
+    /// Takes what a node needs to become one of that capacity too, over what is taken for it. Says whether there was
+    /// that much; if not, nothing changes.
+    pub(super) fn raise(&mut self, taken: &mut [i64], capacity: &Vector) -> bool {
+        let more =
+            |(taken, (place, _)): (&i64, &(usize, i64))| (capacity.at(*place) - taken).max(0);
+        let mut both = taken.iter().zip(&self.places);
+        if !both.all(|it| more(it) <= it.1.1.max(0)) {
+            return false;
+        }
+        for (taken, (place, left)) in taken.iter_mut().zip(&mut self.places) {
+            let more = (capacity.at(*place) - *taken).max(0);
+            *taken += more;
+            *left -= more;
+        }
+        true
     }
 
     /// The first limit that a new node of that capacity would break: its place and what is left. `None` as a place

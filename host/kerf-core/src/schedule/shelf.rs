@@ -27,7 +27,7 @@ impl Shelf {
     pub(super) fn set(&mut self, host: usize, room: Vector) {
         let block = host / WORD;
         let old = std::mem::replace(&mut self.room[host], room);
-        if old.touches(&self.block_room[block]) {
+        if old.was_the_most(&self.room[host], &self.block_room[block]) {
             let first = block * WORD;
             let last = self.room.len().min(first + WORD);
             let mut most = self.room[first].clone();

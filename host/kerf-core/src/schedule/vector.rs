@@ -122,19 +122,12 @@ impl Vector {
         difference
     }
 
-    /// Whether some amount equals the other's.
-    pub(super) fn touches(&self, other: &Self) -> bool {
-        let inline = self
-            .inline
-            .iter()
-            .zip(&other.inline)
-            .any(|(mine, theirs)| mine == theirs);
-        inline
-            || self
-                .rest
-                .iter()
-                .zip(&other.rest)
-                .any(|(mine, theirs)| mine == theirs)
+    /// Whether `most`, the most of a group that this belongs to, may fall when this becomes `new`.
+    pub(super) fn was_the_most(&self, new: &Self, most: &Self) -> bool {
+        let falls = |((old, new), most): ((&i64, &i64), &i64)| new < old && old == most;
+        let mut inline = self.inline.iter().zip(&new.inline).zip(&most.inline);
+        let mut rest = self.rest.iter().zip(&new.rest).zip(&most.rest);
+        inline.any(falls) || rest.any(falls)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::instance_type::{CapacityType, InstanceType, Offering};
 use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
-use crate::plan::{PlacementTarget, Plan, WorkBudget};
+use crate::plan::{PlacementTarget, Plan, PlannedClaim, WorkBudget};
 use crate::pod::{PodAffinityTerm, PodSpec};
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
@@ -220,4 +220,29 @@ fn nodes_that_become_one_stay_within_the_limits() {
         .sum();
     assert_eq!(plan.unschedulable_pods(), 0);
     assert!(cores <= 12_000, "{cores}");
+}
+
+#[test]
+fn each_of_many_nodes_has_the_offerings_that_one_alone_would_have() {
+    let shapes = [
+        shape("ecs.g7.small", 2, 8, 0.2),
+        shape("ecs.g7.fits", 4, 16, 0.4),
+        shape("ecs.g7.large", 8, 32, 1.0),
+        shape("ecs.g7.larger", 16, 64, 2.5),
+    ];
+    let offered = |count| -> Vec<Vec<String>> {
+        let world = World::new(pool_of(shapes.clone())).pods(pods("pod", count, &spec(3500)));
+        let claims = world.plan().new_claims;
+        let names = |claim: &PlannedClaim| {
+            let offerings = claim.offerings.iter();
+            offerings.map(|it| it.instance_type.to_string()).collect()
+        };
+        claims.iter().map(names).collect()
+    };
+
+    let (one, many) = (offered(1), offered(40));
+
+    assert_eq!(one, [["ecs.g7.fits", "ecs.g7.large", "ecs.g7.larger"]]);
+    assert_eq!(many.len(), 40);
+    assert!(many.iter().all(|it| *it == one[0]), "{many:?}");
 }
