@@ -9,6 +9,7 @@
 mod crashes;
 mod crds;
 mod definitions;
+mod lifecycle;
 mod policies;
 mod scenarios;
 mod stage;

@@ -9,9 +9,9 @@ use kube::ResourceExt;
 
 use crate::stage::Stage;
 
-const ECSNODECLASS: &str = include_str!("../../examples/quick-start/ecsnodeclass.yaml");
+pub(crate) const ECSNODECLASS: &str = include_str!("../../examples/quick-start/ecsnodeclass.yaml");
 
-fn pool(consolidate_after: &str, requirements: &str) -> String {
+pub(crate) fn pool(consolidate_after: &str, requirements: &str) -> String {
     format!(
         r#"
 apiVersion: karpenter.sh/v1
@@ -61,7 +61,7 @@ spec:
     )
 }
 
-fn ready_stage(consolidate_after: &str, requirements: &str) -> Stage {
+pub(crate) fn ready_stage(consolidate_after: &str, requirements: &str) -> Stage {
     let mut stage = Stage::set();
     stage.apply(ECSNODECLASS);
     stage.apply(&pool(consolidate_after, requirements));

@@ -32,7 +32,7 @@ pub(crate) const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
 
 /// The stage; dropping it stops everything.
 pub(crate) struct Stage {
-    kerf: Option<Child>,
+    pub(crate) kerf: Option<Child>,
     pub(crate) sim: EcsSim,
     pub(crate) client: Client,
     pub(crate) runtime: Runtime,
@@ -98,8 +98,18 @@ impl Stage {
         self.start_kerf_with(args, &[]);
     }
 
+    /// As `start_kerf`, but it acts only while it holds the lease.
+    pub(crate) fn start_leader(&mut self, args: &[&str]) {
+        self.spawn_kerf(args, &[]);
+    }
+
     /// As `start_kerf`, with these environment variables in place of the usual ones.
     pub(crate) fn start_kerf_with(&mut self, args: &[&str], env: &[(&str, &str)]) {
+        let alone = [&["--disable-leader-election"], args].concat();
+        self.spawn_kerf(&alone, env);
+    }
+
+    fn spawn_kerf(&mut self, args: &[&str], env: &[(&str, &str)]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -107,12 +117,7 @@ impl Stage {
             .unwrap();
         let url = self.sim.url().to_owned();
         let child = Command::new(binary("kerf"))
-            .args([
-                "controller",
-                "--disable-leader-election",
-                "--metrics-address",
-                "127.0.0.1:0",
-            ])
+            .args(["controller", "--metrics-address", "127.0.0.1:0"])
             .args([
                 "--cluster-id",
                 CLUSTER_ID,

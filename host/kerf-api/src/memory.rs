@@ -50,16 +50,24 @@ pub struct LearnedSize {
     pub seen_at: Timestamp,
 }
 
-/// An offering that the cloud refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the cloud refused. An empty field means all of its kind: without a type the whole zone, for example.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnavailableOffering {
-    /// The instance type; empty when the whole zone is meant, as with a vSwitch without addresses.
-    #[serde(default)]
+    /// The instance type.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instance_type: String,
+    /// The family of instance types, when a quota of the whole family is used up.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub family: String,
     /// The zone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,
+    /// The vSwitch, when it has no addresses left; nothing else is given then.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub vswitch: String,
     /// `spot`, `on-demand` or `reserved`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub capacity_type: String,
     /// The cloud's code.
     pub reason: String,
@@ -185,8 +193,14 @@ impl LearnedSize {
 }
 
 impl UnavailableOffering {
-    fn offering(&self) -> (&str, &str, &str) {
-        (&self.instance_type, &self.zone, &self.capacity_type)
+    fn offering(&self) -> [&str; 5] {
+        [
+            &self.instance_type,
+            &self.family,
+            &self.zone,
+            &self.vswitch,
+            &self.capacity_type,
+        ]
     }
 }
 
@@ -238,6 +252,7 @@ mod tests {
             capacity_type: "spot".to_owned(),
             reason: "OperationDenied.NoStock".to_owned(),
             until: at(until),
+            ..UnavailableOffering::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! What every reconciler gets.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::nodeclaim::NodeClaim;
@@ -15,6 +15,8 @@ use kube::{Client, ResourceExt};
 
 use crate::cluster::SharedCluster;
 use crate::events::Events;
+use crate::failpoint;
+use crate::lifecycle::health::Registrations;
 use crate::metrics::Metrics;
 use crate::node_class::{self, Classes};
 use crate::policies::Policies;
@@ -37,6 +39,10 @@ pub struct Context {
     pub classes: Classes,
     /// The policies of all classes.
     pub policies: Policies,
+    /// Whether the pools' NodeClaims register.
+    pub registrations: Registrations,
+    /// Held while one expired claim asks for its place in the budgets.
+    pub expirations: Mutex<()>,
     /// What we say on objects.
     pub events: Events,
     /// What we count.
@@ -52,6 +58,18 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
+    /// Passes a failpoint, or stands still there if a test wants so.
+    pub async fn reach(&self, name: &str) {
+        failpoint::pass(self.settings.failpoint.as_deref(), name).await;
+    }
+
+    /// As `reach`, where the place is passed more often than the step is done.
+    pub async fn reach_if(&self, is_there: bool, name: &str) {
+        if is_there {
+            self.reach(name).await;
+        }
+    }
+
     /// Whether the reference names a kind of ours. Others' NodeClaims are left alone.
     #[must_use]
     pub fn manages(&self, class: &NodeClassReference) -> bool {

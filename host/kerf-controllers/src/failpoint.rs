@@ -2,14 +2,50 @@
 //! a release build compiles each of them to nothing.
 //!
 //! A test names one in `KERF_FAILPOINT`; the process then stands still there for good, so that the test can look at
-//! the world from outside and send `kill -9`.
+//! the world from outside and send `kill -9`. There is one before or after every write that is seen outside: what is
+//! after one write is before the next.
 
-/// The instance exists, and nothing in the cluster says so yet.
-pub const LAUNCHED_UNRECORDED: &str = "launched-unrecorded";
-/// The claim carries its launch token, and the cloud was not called yet.
-pub const TOKEN_RECORDED: &str = "token-recorded";
-/// The instance is gone, and the claim still has its finalizer.
-pub const INSTANCE_DELETED: &str = "instance-deleted";
+macro_rules! failpoints {
+    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
+        $($(#[$doc])* pub const $name: &str = $value;)*
+
+        /// All of them, in the order of a claim's life.
+        pub const ALL: &[&str] = &[$($name),*];
+    };
+}
+
+failpoints! {
+    /// The claim exists, and nobody has looked at it yet.
+    CLAIM_CREATED = "claim-created";
+    /// The claim carries its launch token, and the cloud was not called yet.
+    TOKEN_RECORDED = "token-recorded";
+    /// The attempt is in the claim, and its call is not sent yet.
+    ATTEMPT_RECORDED = "attempt-recorded";
+    /// The instance exists, and nothing in the cluster says so yet.
+    LAUNCHED_UNRECORDED = "launched-unrecorded";
+    /// The claim's instance is written down, and its Node has not joined.
+    LAUNCH_RECORDED = "launch-recorded";
+    /// The Node joined and was not touched yet.
+    NODE_JOINED = "node-joined";
+    /// The Node is registered, and the claim does not say so yet.
+    NODE_REGISTERED = "node-registered";
+    /// The Node is labelled as initialised, and the claim does not say so yet.
+    NODE_INITIALIZED = "node-initialized";
+    /// The claim is being deleted, and nothing was done about it yet.
+    DELETION_SEEN = "deletion-seen";
+    /// The claim's Nodes are being deleted.
+    NODES_DELETED = "nodes-deleted";
+    /// The Node is tainted, and no pod was asked to leave.
+    NODE_SET_APART = "node-set-apart";
+    /// Pods were asked to leave.
+    EVICTED = "evicted";
+    /// No pod and no volume is left on the Node.
+    DRAINED = "drained";
+    /// The instance is gone, and the Node still has its finalizer.
+    NODE_INSTANCE_DELETED = "node-instance-deleted";
+    /// The instance is gone, and the claim still has its finalizer.
+    INSTANCE_DELETED = "instance-deleted";
+}
 
 /// Stands still when `chosen` is this point's `name`.
 pub async fn pass(chosen: Option<&str>, name: &str) {

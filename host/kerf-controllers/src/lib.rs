@@ -2,7 +2,8 @@
 //!
 //! The flow, in the order that a reader follows it: [`watch`] brings an event, [`intake`] puts it into the index and
 //! tells the reconcilers; [`provision`] plans pods onto NodeClaims; [`lifecycle`] launches a claim and follows its
-//! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes. [`node_class`] and [`node_pool`]
+//! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes; [`repair`] replaces sick nodes; [`memory`] is what outlives
+//! a restart. [`node_class`] and [`node_pool`]
 //! keep the status of what users write.
 //!
 //! It never decides what to launch or remove (that is `kerf-core`) and never holds a lock across an `.await`.
@@ -21,6 +22,7 @@ pub mod http;
 pub mod intake;
 pub mod lease;
 pub mod lifecycle;
+pub mod memory;
 pub mod metrics;
 pub mod node_class;
 pub mod node_pool;
@@ -29,6 +31,7 @@ pub mod pod_events;
 pub mod policies;
 pub mod provision;
 pub mod reconciler;
+pub mod repair;
 pub mod settings;
 pub mod stores;
 pub mod supervise;

@@ -3,6 +3,9 @@
 //! Each step looks only at what is written down (the claim, its Node, the cloud's tags), so a restart at any point
 //! goes on where the last process stopped.
 
+pub mod consistency;
+pub mod expiration;
+pub mod health;
 pub mod initialization;
 pub mod launch;
 pub mod liveness;
@@ -12,7 +15,7 @@ pub mod registration;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_api::names::finalizer;
+use kerf_api::names::{finalizer, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
@@ -20,7 +23,7 @@ use kube::{Api, ResourceExt};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
-use crate::{clock, termination};
+use crate::{clock, failpoint, termination};
 
 /// One pass over one claim.
 ///
@@ -34,8 +37,12 @@ pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<A
         return termination::claim::finalize(&claim, &context).await;
     }
     let api: Api<NodeClaim> = Api::all(context.client.clone());
+    context
+        .reach_if(claim.status.is_none(), failpoint::CLAIM_CREATED)
+        .await;
     let mut draft = Draft::open(&claim, clock::now());
     guard(&mut draft, &api).await?;
+    hydrate(&mut draft);
     let steps = advance(&mut draft, &api, &context).await;
     // What was found out is written even when a step failed: its message is what the user looks for.
     draft.write(&api).await?;
@@ -60,6 +67,15 @@ async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
     draft.write(api).await
 }
 
+/// Claims of older versions lack the label of their class (Karpenter: same).
+fn hydrate(draft: &mut Draft) {
+    let class = draft.claim.spec.node_class_ref.name.clone();
+    let labels = draft.claim.labels_mut();
+    labels
+        .entry(label::ECSNODECLASS.to_owned())
+        .or_insert(class);
+}
+
 async fn advance(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
@@ -76,9 +92,17 @@ async fn advance(
         .unwrap_or_default();
     let registered = registration::advance(draft, &nodes, context).await?;
     let initialized = initialization::advance(draft, &nodes, context).await?;
+    consistency::advance(draft, &nodes, context).await;
     let alive = liveness::advance(draft, api, context).await?;
-    Ok([launched.again_after(), registered, initialized, alive]
-        .into_iter()
-        .flatten()
-        .min())
+    let expired = expiration::advance(draft, api, context).await?;
+    Ok([
+        launched.again_after(),
+        registered,
+        initialized,
+        alive,
+        expired,
+    ]
+    .into_iter()
+    .flatten()
+    .min())
 }

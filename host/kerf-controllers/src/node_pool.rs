@@ -19,6 +19,7 @@ use kube::{Api, ResourceExt};
 use crate::context::Context;
 use crate::error::Error;
 use crate::events::created_at;
+use crate::lifecycle::health::{Registrations, Verdict};
 use crate::{clock, patch};
 
 /// What the pool's nodes have is counted again at least this often; the watches of its claims trigger it before.
@@ -36,8 +37,15 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
         &pool.spec.template.spec.node_class_ref.name,
     ));
     let claims = context.stores.nodeclaims.state();
+    let health = health(&pool, class.as_deref(), &context.registrations);
     let mut wanted = (*pool).clone();
-    wanted.status = Some(status(&pool, class.as_deref(), &claims, clock::now()));
+    wanted.status = Some(status(
+        &pool,
+        class.as_deref(),
+        &claims,
+        &health,
+        clock::now(),
+    ));
     match pool.hash() {
         Ok(hash) => {
             let annotations = wanted.annotations_mut();
@@ -51,6 +59,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
         Err(error) => tracing::debug!(nodepool = %pool.name_any(), %error, "NodePool has no hash"),
     }
     announce(&pool, &wanted, &context).await;
+    migrate(&wanted, &claims, &context).await?;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
     if was_ready != kerf_api::condition::is_true(wanted.conditions(), condition::READY) {
@@ -64,6 +73,7 @@ fn status(
     pool: &NodePool,
     class: Option<&EcsNodeClass>,
     claims: &[Arc<NodeClaim>],
+    health: &Health,
     now: Timestamp,
 ) -> NodePoolStatus {
     let generation = pool.metadata.generation.unwrap_or_default();
@@ -90,6 +100,7 @@ fn status(
         );
     }
     set_class(&mut conditions, pool, class);
+    set_health(&mut conditions, health);
     let (resources, nodes) = total(&pool.name_any(), claims);
     let mut status = pool.status.clone().unwrap_or_default();
     status.resources = resources;
@@ -97,6 +108,87 @@ fn status(
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     status.conditions = conditions.finish();
     status
+}
+
+/// What is said about the registrations of a pool.
+#[derive(Debug, PartialEq, Eq)]
+enum Health {
+    /// The pool or its class is another than before: nothing is known.
+    Reset,
+    Judged(Verdict),
+}
+
+/// Judges the pool's registrations; a change of the pool or its class starts afresh (Karpenter: same).
+fn health(pool: &NodePool, class: Option<&EcsNodeClass>, registrations: &Registrations) -> Health {
+    let uid = pool.uid().unwrap_or_default();
+    let said = kerf_api::condition::find(pool.conditions(), condition::NODE_REGISTRATION_HEALTHY);
+    let seen_class = pool
+        .status
+        .as_ref()
+        .and_then(|status| status.node_class_observed_generation);
+    let is_same_class = class.is_none_or(|class| class.metadata.generation == seen_class);
+    let is_same_pool = said.is_some_and(|it| it.observed_generation == pool.metadata.generation);
+    if !is_same_class || !is_same_pool {
+        registrations.forget(&uid);
+        return Health::Reset;
+    }
+    let said_before = said.and_then(|it| match it.status {
+        ConditionStatus::True => Some(true),
+        ConditionStatus::False => Some(false),
+        ConditionStatus::Unknown | ConditionStatus::Other(_) => None,
+    });
+    Health::Judged(registrations.verdict(&uid, said_before))
+}
+
+fn set_health(conditions: &mut Conditions, health: &Health) {
+    let type_ = condition::NODE_REGISTRATION_HEALTHY;
+    match health {
+        Health::Reset => conditions.set_unknown(type_, reason::AWAITING_RECONCILIATION, ""),
+        Health::Judged(Verdict::Healthy) => conditions.set_true(type_),
+        Health::Judged(Verdict::Unhealthy(Some(failure))) => {
+            conditions.set_false(type_, &failure.reason, &failure.message);
+        }
+        Health::Judged(Verdict::Unhealthy(None) | Verdict::Open) => {}
+    }
+}
+
+/// Gives claims of another hash version today's version, and today's hash unless they have drifted: what had drifted
+/// stays so, and nothing drifts by an update of the controller (Karpenter: same).
+async fn migrate(
+    pool: &NodePool,
+    claims: &[Arc<NodeClaim>],
+    context: &Context,
+) -> Result<(), Error> {
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    for claim in claims
+        .iter()
+        .filter(|claim| claim.labels().get(label::NODEPOOL) == Some(&pool.name_any()))
+    {
+        if let Some(wanted) = migrated(pool, claim) {
+            patch::write(&api, &**claim, &wanted).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The claim with today's version of the hash; none when it has it. Pure.
+fn migrated(pool: &NodePool, claim: &NodeClaim) -> Option<NodeClaim> {
+    let version = claim.annotations().get(annotation::NODEPOOL_HASH_VERSION);
+    if version.is_some_and(|version| version == NODEPOOL_HASH_VERSION) {
+        return None;
+    }
+    let hash = pool.annotations().get(annotation::NODEPOOL_HASH)?;
+    let mut claim = claim.clone();
+    let has_drifted = claim.is_true(condition::DRIFTED);
+    let annotations = claim.annotations_mut();
+    annotations.insert(
+        annotation::NODEPOOL_HASH_VERSION.to_owned(),
+        NODEPOOL_HASH_VERSION.to_owned(),
+    );
+    if !has_drifted {
+        annotations.insert(annotation::NODEPOOL_HASH.to_owned(), hash.clone());
+    }
+    Some(claim)
 }
 
 fn set_class(conditions: &mut Conditions, pool: &NodePool, class: Option<&EcsNodeClass>) {
@@ -245,5 +337,65 @@ mod tests {
         assert_eq!(resources["cpu"].0, "3500m");
         assert_eq!(resources["memory"].0, "0");
         assert_eq!(resources["nodes"].0, "2");
+    }
+
+    #[test]
+    fn a_claim_of_an_older_hash_version_takes_the_new_hash_unless_it_had_drifted() {
+        let mut pool = NodePool::new("general", serde_json::from_value(serde_json::json!({
+            "template": {"spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}}
+        })).unwrap());
+        pool.annotations_mut()
+            .insert(annotation::NODEPOOL_HASH.to_owned(), "new".to_owned());
+        let mut claim = NodeClaim::new("general-1", Default::default());
+        for (key, value) in [
+            (annotation::NODEPOOL_HASH, "old"),
+            (annotation::NODEPOOL_HASH_VERSION, "v2"),
+        ] {
+            claim
+                .annotations_mut()
+                .insert(key.to_owned(), value.to_owned());
+        }
+
+        let taken = migrated(&pool, &claim).unwrap();
+        assert_eq!(taken.annotations()[annotation::NODEPOOL_HASH], "new");
+        assert_eq!(migrated(&pool, &taken), None);
+
+        let mut conditions = Conditions::open(
+            NodeClaim::CONDITIONS,
+            &[],
+            1,
+            Timestamp::UNIX_EPOCH,
+            Timestamp::UNIX_EPOCH,
+        );
+        conditions.set_true(condition::DRIFTED);
+        claim.status.get_or_insert_default().conditions = conditions.finish();
+        let drifted = migrated(&pool, &claim).unwrap();
+        assert_eq!(drifted.annotations()[annotation::NODEPOOL_HASH], "old");
+        assert_eq!(
+            drifted.annotations()[annotation::NODEPOOL_HASH_VERSION],
+            NODEPOOL_HASH_VERSION
+        );
+    }
+
+    #[test]
+    fn an_edited_pool_forgets_how_its_claims_registered() {
+        let mut pool = NodePool::new("general", serde_json::from_value(serde_json::json!({
+            "template": {"spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}}
+        })).unwrap());
+        pool.metadata.uid = Some("pool".to_owned());
+        pool.metadata.generation = Some(1);
+        let registrations = Registrations::default();
+        registrations.restore([("pool".to_owned(), vec![false, false])].into());
+        let first = health(&pool, None, &registrations);
+        assert_eq!(first, Health::Reset);
+        pool.status = Some(status(&pool, None, &[], &first, Timestamp::UNIX_EPOCH));
+        registrations.restore([("pool".to_owned(), vec![false, false])].into());
+
+        let judged = health(&pool, None, &registrations);
+        pool.metadata.generation = Some(2);
+
+        assert_eq!(judged, Health::Judged(Verdict::Unhealthy(None)));
+        assert_eq!(health(&pool, None, &registrations), Health::Reset);
+        assert!(registrations.results().is_empty());
     }
 }

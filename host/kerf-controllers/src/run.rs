@@ -14,13 +14,15 @@ use crate::events::Events;
 use crate::http::Served;
 use crate::intake::Intake;
 use crate::lease::Election;
+use crate::lifecycle::health::Registrations;
+use crate::memory::Keeper;
 use crate::node_class::Classes;
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::{
     cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_pool,
-    pod_events, provision, reconciler, termination,
+    pod_events, provision, reconciler, repair, termination,
 };
 
 /// How this process comes to act.
@@ -86,6 +88,8 @@ pub async fn run(
         cluster: SharedCluster::default(),
         classes: Classes::default(),
         policies: Policies::start().map_err(StartError::Policies)?,
+        registrations: Registrations::default(),
+        expirations: std::sync::Mutex::default(),
         metrics: Arc::default(),
         client,
         settings,
@@ -102,7 +106,7 @@ pub async fn run(
     context.metrics.state_synced.set(1);
     match leadership {
         Leadership::Alone => {
-            start(&supervisor, intake, &context);
+            start(&supervisor, intake, &context).await;
             Ok(until_end(supervisor, &mut stop, std::future::pending()).await)
         }
         Leadership::Lease { name } => {
@@ -150,7 +154,7 @@ async fn lead(
         () = stop.requested() => return Ended::Stopped,
     }
     tracing::info!("acting: this process holds the lease");
-    start(&supervisor, intake, context);
+    start(&supervisor, intake, context).await;
     let ended = until_end(supervisor, stop, election.hold()).await;
     if ended == Ended::Stopped {
         release(&mut election).await;
@@ -164,8 +168,19 @@ async fn release(election: &mut Election) {
     }
 }
 
-/// Starts everything that acts.
-fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
+/// Starts everything that acts, with what the predecessor left behind.
+async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
+    let memory = Keeper::open(context).await;
+    supervisor.spawn("memory", memory.run(Arc::clone(context)));
+    start_reconcilers(supervisor, intake, context);
+    let with = || Arc::clone(context);
+    supervisor.spawn("provisioner", provision::run(with()));
+    supervisor.spawn("disruption", disruption::run(with()));
+    supervisor.spawn("garbage-collection", garbage::run(with()));
+    supervisor.spawn("node-repair", repair::run(with()));
+}
+
+fn start_reconcilers(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
     let stores = &context.stores;
     let with = || Arc::clone(context);
     let keys = intake.into_keys();
@@ -210,9 +225,6 @@ fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
         ),
     );
     supervisor.spawn("pod-events", pod_events::run(keys.pod_events, with()));
-    supervisor.spawn("provisioner", provision::run(with()));
-    supervisor.spawn("disruption", disruption::run(with()));
-    supervisor.spawn("garbage-collection", garbage::run(with()));
 }
 
 async fn until_end(

@@ -1,6 +1,7 @@
 //! What an operator can set. `kerf` fills this from its arguments; nothing here reads the environment.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Settings of one controller process.
@@ -28,6 +29,18 @@ pub struct Settings {
     pub launch_timeout: Duration,
     /// A NodeClaim whose node did not register in this time is given up (Karpenter: 15 min).
     pub registration_timeout: Duration,
+    /// A NodeClaim whose node did not get ready in this time is given up; zero waits for ever, as Karpenter does.
+    pub initialization_timeout: Duration,
+    /// A NodeClaim expires up to this much before its `expireAfter`, so that claims of one day do not go together.
+    pub expiration_jitter: Duration,
+    /// Expired NodeClaims go within the budgets of their pool. Otherwise at once (Karpenter: same).
+    pub expires_within_budgets: bool,
+    /// When a node counts as broken; empty repairs nothing (Karpenter: the same as its gate NodeRepair off).
+    pub repair_policies: Vec<RepairPolicy>,
+    /// Nothing of a pool is repaired while more than this part of its nodes is broken (Karpenter: 20).
+    pub repair_threshold_percent: u32,
+    /// How often broken nodes are looked for.
+    pub repair_poll: Duration,
     /// How often a healthy ECSNodeClass is resolved again.
     pub node_class_resync: Duration,
     /// Policies with `source.path` are read from this folder only; without it, not at all.
@@ -53,9 +66,73 @@ impl Settings {
             launch_retry: Duration::from_secs(15),
             launch_timeout: Duration::from_secs(5 * 60),
             registration_timeout: Duration::from_secs(15 * 60),
+            // A node that boots takes minutes; one that a person must untaint should be seen within the hour.
+            initialization_timeout: Duration::from_secs(60 * 60),
+            expiration_jitter: Duration::ZERO,
+            expires_within_budgets: false,
+            repair_policies: Vec::new(),
+            repair_threshold_percent: 20,
+            repair_poll: Duration::from_secs(10),
             node_class_resync: Duration::from_secs(5 * 60),
             policy_folder: None,
             failpoint: None,
+        }
+    }
+}
+
+/// A condition of a Node that means that it is broken when it lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairPolicy {
+    /// The condition's type, such as `Ready`.
+    pub condition: String,
+    /// Its bad status: `True`, `False` or `Unknown`.
+    pub status: String,
+    /// How long it may last.
+    pub toleration: Duration,
+}
+
+impl FromStr for RepairPolicy {
+    type Err = String;
+
+    /// Reads `Ready=Unknown:30m`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || format!("{text:?} is not of the form Ready=Unknown:30m");
+        let (condition, rest) = text.split_once('=').ok_or_else(form)?;
+        let (status, toleration) = rest.split_once(':').ok_or_else(form)?;
+        if condition.is_empty() || !matches!(status, "True" | "False" | "Unknown") {
+            return Err(form());
+        }
+        let toleration =
+            kerf_api::duration::parse_duration(toleration).map_err(|error| error.to_string())?;
+        Ok(Self {
+            condition: condition.to_owned(),
+            status: status.to_owned(),
+            toleration: Duration::try_from(toleration).map_err(|error| error.to_string())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_policy_reads_as_it_is_written_in_the_help() {
+        let policy: RepairPolicy = "Ready=Unknown:30m".parse().unwrap();
+
+        assert_eq!(
+            (policy.condition.as_str(), policy.status.as_str()),
+            ("Ready", "Unknown")
+        );
+        assert_eq!(policy.toleration, Duration::from_secs(1800));
+        for wrong in [
+            "Ready",
+            "Ready=Unknown",
+            "Ready=Bad:1m",
+            "=True:1m",
+            "Ready=True:x",
+        ] {
+            assert!(wrong.parse::<RepairPolicy>().is_err(), "{wrong}");
         }
     }
 }

@@ -4,3 +4,5 @@ pub mod claim;
 pub mod drain;
 pub mod instance;
 pub mod node;
+pub mod progress;
+pub mod volumes;

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kerf_controllers::settings::RepairPolicy;
+
 use clap::{Parser, Subcommand};
 
 use crate::logging::Log;
@@ -67,6 +69,9 @@ pub(crate) struct Controller {
     /// Time settings.
     #[command(flatten)]
     pub(crate) timing: Timing,
+    /// Node repair.
+    #[command(flatten)]
+    pub(crate) repair: Repair,
     /// Folder that policies with source.path are read from; without it such policies are refused.
     #[arg(long, env = "KERF_POLICY_FOLDER")]
     pub(crate) policy_folder: Option<PathBuf>,
@@ -155,6 +160,27 @@ pub(crate) struct Timing {
     /// Give up a NodeClaim whose node does not register in this time.
     #[arg(long, env = "REGISTRATION_TIMEOUT", value_parser = duration, default_value = "15m")]
     pub(crate) registration_timeout: Duration,
+    /// Give up a NodeClaim whose node does not get ready in this time after it registered; 0s waits for ever.
+    #[arg(long, env = "INITIALIZATION_TIMEOUT", value_parser = duration, default_value = "1h")]
+    pub(crate) initialization_timeout: Duration,
+    /// Let NodeClaims expire up to this much earlier than their expireAfter says, each by another amount.
+    #[arg(long, env = "EXPIRATION_JITTER", value_parser = duration, default_value = "0s")]
+    pub(crate) expiration_jitter: Duration,
+    /// Let expired NodeClaims go only within the disruption budgets of their NodePool.
+    #[arg(long, env = "EXPIRATION_WITHIN_BUDGETS")]
+    pub(crate) expiration_within_budgets: bool,
+}
+
+/// When broken nodes are replaced.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Repair {
+    /// Node conditions that mean a broken node, and how long each may last, such as
+    /// Ready=False:30m,Ready=Unknown:30m. Without any, no node is repaired.
+    #[arg(long, env = "NODE_REPAIR_POLICIES", value_delimiter = ',')]
+    pub(crate) node_repair_policies: Vec<RepairPolicy>,
+    /// Repair nothing in a NodePool of which more than this part of the nodes, in percent, is broken.
+    #[arg(long, env = "NODE_REPAIR_THRESHOLD_PERCENT", default_value_t = 20)]
+    pub(crate) node_repair_threshold_percent: u32,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -152,6 +152,13 @@ fn settings(args: &Controller) -> Settings {
     settings.orphan_grace = timing.orphan_grace_duration;
     settings.launch_timeout = timing.launch_timeout;
     settings.registration_timeout = timing.registration_timeout;
+    settings.initialization_timeout = timing.initialization_timeout;
+    settings.expiration_jitter = timing.expiration_jitter;
+    settings.expires_within_budgets = timing.expiration_within_budgets;
+    settings
+        .repair_policies
+        .clone_from(&args.repair.node_repair_policies);
+    settings.repair_threshold_percent = args.repair.node_repair_threshold_percent;
     settings.policy_folder.clone_from(&args.policy_folder);
     settings.failpoint.clone_from(&args.failpoint);
     settings

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::process;
+use crate::{drain_all, process};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -19,6 +19,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    // This one needs a control plane and runs kerf as a process of its own.
+    if let [first, rest @ ..] = args.rest.as_slice()
+        && first == "drain-all"
+    {
+        return drain_all::run(rest);
+    }
     let mut bench = process::cargo();
     bench.args([
         "run",

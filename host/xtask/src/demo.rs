@@ -4,11 +4,11 @@
 //! [`Screen`] draws it, and [`settle`] decides whether there is anything left to happen. Nothing in here helps kerf:
 //! it reads the API server and ecs-sim as any other client would.
 
-mod api_server;
+pub(crate) mod api_server;
 mod changes;
-mod child;
+pub(crate) mod child;
 mod look;
-mod manifests;
+pub(crate) mod manifests;
 mod paint;
 mod screen;
 mod settle;

@@ -9,13 +9,16 @@
 )]
 
 mod bench;
+mod crash;
 mod crds;
 mod demo;
 mod deps;
+mod drain_all;
 mod oracle;
 mod plugins;
 mod process;
 mod reference;
+mod rig;
 mod suites;
 mod tidy;
 mod vectors;
@@ -51,6 +54,8 @@ enum Command {
     },
     /// Check who depends on whom, and how many packages that makes.
     Deps,
+    /// Kill the controller at every failpoint, start it again, and count what was launched twice, leaked or lost.
+    Crash(crash::Args),
     /// Hold random plans against the real kube-scheduler.
     Oracle(oracle::Args),
     /// Write docs/reference/ from the tables of names.
@@ -87,6 +92,7 @@ fn run() -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
+        Command::Crash(args) => crash::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Reference { check } => reference::run(check),
         Command::Plugins(command) => plugins::run(&command),

@@ -43,6 +43,12 @@ names! {
     AWAITING_VOLUME_DETACHMENT = "AwaitingVolumeDetachment";
     /// Node, NodeClaim, Warning: the cloud refuses to delete the instance; the message says why.
     FAILED_TERMINATION = "FailedTermination";
+    /// Node, NodeClaim, Warning: the terminationGracePeriod runs; at its end pods are deleted whatever protects them.
+    TERMINATION_GRACE_PERIOD_EXPIRING = "TerminationGracePeriodExpiring";
+    /// Node, Warning: it is unhealthy, and so are too many others of its pool to replace it.
+    NODE_REPAIR_BLOCKED = "NodeRepairBlocked";
+    /// ConfigMap, Warning: a part of the controller's memory cannot be read and starts empty.
+    MEMORY_UNREADABLE = "MemoryUnreadable";
     /// Any object, Normal: it is gone and all that it owned with it.
     FINALIZED = "Finalized";
     /// Any object, Warning: it cannot be used as written; the message names the field and the next step.

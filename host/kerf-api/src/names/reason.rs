@@ -21,7 +21,7 @@ names! {
     INSUFFICIENT_CAPACITY = "InsufficientCapacity";
     /// NodeClaim: the launch call failed; the message has the cloud's code and the next step.
     LAUNCH_FAILED = "LaunchFailed";
-    /// NodeClaim: the instance launched but never joined.
+    /// NodePool: instances launched but never joined.
     REGISTRATION_FAILED = "RegistrationFailed";
     /// NodeClaim: no Node with this providerID has joined yet.
     NODE_NOT_FOUND = "NodeNotFound";
@@ -41,6 +41,8 @@ names! {
     DRAINING = "Draining";
     /// NodeClaim: a volume is still attached to the Node.
     AWAITING_VOLUME_DETACHMENT = "AwaitingVolumeDetachment";
+    /// NodeClaim: the terminationGracePeriod was over before the volumes were detached.
+    TERMINATION_GRACE_PERIOD_ELAPSED = "TerminationGracePeriodElapsed";
     /// Drifted: the NodePool's template changed.
     NODEPOOL_DRIFTED = "NodePoolDrifted";
     /// Drifted: the NodePool's requirements no longer allow this node.

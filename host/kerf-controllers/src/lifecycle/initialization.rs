@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::failpoint;
 use crate::lifecycle::registration::is_unknown;
 use crate::patch;
 
@@ -56,6 +57,7 @@ pub async fn advance(
         .labels_mut()
         .insert(label::INITIALIZED.to_owned(), "true".to_owned());
     patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    context.reach(failpoint::NODE_INITIALIZED).await;
     draft.conditions.set_true(condition::INITIALIZED);
     let note = format!("node {} is ready for pods", node.name_any());
     context

@@ -81,18 +81,10 @@ pub async fn advance(
         }
     };
     record_group(draft, api).await?;
-    failpoint::pass(
-        context.settings.failpoint.as_deref(),
-        failpoint::TOKEN_RECORDED,
-    )
-    .await;
+    context.reach(failpoint::TOKEN_RECORDED).await;
     let request = request(&draft.claim, &class);
     let outcome = launch(draft, api, context, &request).await;
-    failpoint::pass(
-        context.settings.failpoint.as_deref(),
-        failpoint::LAUNCHED_UNRECORDED,
-    )
-    .await;
+    context.reach(failpoint::LAUNCHED_UNRECORDED).await;
     settle(draft, api, context, &class, outcome).await
 }
 
@@ -124,7 +116,11 @@ async fn launch(
     let shared = Arc::new(Mutex::new(draft.clone()));
     let record = |attempt: Attempt| {
         let shared = Arc::clone(&shared);
-        async move { record_attempt(&mut *shared.lock().await, api, &attempt).await }
+        async move {
+            record_attempt(&mut *shared.lock().await, api, &attempt).await?;
+            context.reach(failpoint::ATTEMPT_RECORDED).await;
+            Ok(())
+        }
     };
     let outcome = context.cloud.launch(request, record).await;
     *draft = shared.lock().await.clone();

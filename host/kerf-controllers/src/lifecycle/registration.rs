@@ -17,6 +17,7 @@ use kube::{Api, Resource, ResourceExt};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::failpoint;
 use crate::metrics::PoolLabels;
 use crate::patch;
 
@@ -43,9 +44,15 @@ pub async fn advance(
         return Ok(None);
     };
     let [node] = nodes else {
+        let was_said = draft
+            .conditions
+            .find(condition::REGISTERED)
+            .is_some_and(|it| !it.message.is_empty());
+        context.reach_if(was_said, failpoint::LAUNCH_RECORDED).await;
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };
+    context.reach(failpoint::NODE_JOINED).await;
     if !node
         .metadata
         .labels
@@ -66,8 +73,10 @@ pub async fn advance(
     }
     let wanted = registered(node, &draft.claim);
     let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    context.reach(failpoint::NODE_REGISTERED).await;
     let node_name = written.name_any();
     draft.conditions.set_true(condition::REGISTERED);
+    context.registrations.succeeded(&draft.claim);
     draft.status_mut().node_name = Some(node_name.clone());
     context
         .events

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::metrics::{PoolLabels, ReasonLabels};
-use crate::termination::instance;
+use crate::termination::{instance, node};
 use crate::{clock, failpoint};
 
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
@@ -89,9 +89,12 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
     {
         return Ok(Action::await_change());
     }
+    context.reach(failpoint::DELETION_SEEN).await;
     let api: Api<NodeClaim> = Api::all(context.client.clone());
     let mut draft = Draft::open(claim, clock::now());
+    set_deadline(&mut draft, &api, context).await?;
     if delete_nodes(claim, context).await? > 0 {
+        context.reach(failpoint::NODES_DELETED).await;
         return Ok(Action::requeue(NODE_POLL));
     }
     let ids = instance_ids(claim, context).await?;
@@ -101,11 +104,7 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         draft.write(&api).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
-    failpoint::pass(
-        context.settings.failpoint.as_deref(),
-        failpoint::INSTANCE_DELETED,
-    )
-    .await;
+    context.reach(failpoint::INSTANCE_DELETED).await;
     draft
         .claim
         .finalizers_mut()
@@ -123,6 +122,39 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         .inc();
     tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
     Ok(Action::await_change())
+}
+
+/// Writes down when the drain must be over, once; from then on an edit of the clock or of the claim moves it no more.
+async fn set_deadline(
+    draft: &mut Draft,
+    api: &Api<NodeClaim>,
+    context: &Context,
+) -> Result<(), Error> {
+    let annotations = draft.claim.annotations();
+    if annotations.contains_key(annotation::TERMINATION_TIMESTAMP) {
+        return Ok(());
+    }
+    let Some(deadline) = node::deadline(&draft.claim) else {
+        return Ok(());
+    };
+    let text = kerf_api::time::whole_seconds(deadline).to_string();
+    let note = format!(
+        "pods are deleted at {text} whatever protects them: terminationGracePeriod is over then"
+    );
+    draft
+        .claim
+        .annotations_mut()
+        .insert(annotation::TERMINATION_TIMESTAMP.to_owned(), text);
+    draft.write(api).await?;
+    context
+        .events
+        .warning(
+            &draft.claim,
+            event::TERMINATION_GRACE_PERIOD_EXPIRING,
+            &note,
+        )
+        .await;
+    Ok(())
 }
 
 /// Deletes the claim's Nodes that are not being deleted yet; returns how many are still there.

@@ -18,12 +18,18 @@ use crate::error::{Error, chain};
 const STUCK_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Whether a node may lose its machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Drained {
-    /// No pod is left that must leave first.
-    Yes,
-    /// Pods are leaving.
-    NotYet,
+    /// No pod is left that must leave first; these stay to the end.
+    Yes {
+        /// Pods that no drain moves: static ones, those that tolerate it, those that do not come to an end.
+        staying: Vec<Pod>,
+    },
+    /// So many pods are leaving.
+    NotYet {
+        /// Pods that are waited for.
+        waiting: usize,
+    },
 }
 
 /// Asks the pods of the next tier to leave.
@@ -42,13 +48,13 @@ pub async fn drain(
             .await
             .map_err(|source| Error::kube("list the pods of", node, source))?;
     let now = clock::now();
-    let waiting: Vec<&Pod> = listed
+    let (waiting, staying): (Vec<Pod>, Vec<Pod>) = listed
         .items
-        .iter()
-        .filter(|pod| must_leave(pod, now))
-        .collect();
+        .into_iter()
+        .partition(|pod| must_leave(pod, now));
+    let waiting: Vec<&Pod> = waiting.iter().collect();
     if waiting.is_empty() {
-        return Ok(Drained::Yes);
+        return Ok(Drained::Yes { staying });
     }
     for pod in waiting.iter().filter(|pod| is_overdue(pod, deadline, now)) {
         delete_now(pod, deadline, now, context).await?;
@@ -56,7 +62,9 @@ pub async fn drain(
     for pod in next_tier(&waiting) {
         evict(pod, node, context).await?;
     }
-    Ok(Drained::NotYet)
+    Ok(Drained::NotYet {
+        waiting: waiting.len(),
+    })
 }
 
 /// Whether the node waits for this pod. Pure.
@@ -184,6 +192,15 @@ async fn delete_now(
 
 async fn evict(pod: &Pod, node: &Node, context: &Context) -> Result<(), Error> {
     if forbids_disruption(pod, clock::now()) {
+        let note = format!(
+            "pod {}/{} may not be disrupted: its annotation says so",
+            pod.namespace().unwrap_or_default(),
+            pod.name_any()
+        );
+        context
+            .events
+            .warning(node, event::FAILED_DRAINING, &note)
+            .await;
         return Ok(());
     }
     let params = EvictParams {
@@ -338,5 +355,54 @@ mod tests {
         assert!(!is_overdue(&web, deadline, time("2026-01-01T00:09:29Z")));
         assert!(is_overdue(&web, deadline, time("2026-01-01T00:09:31Z")));
         assert!(!is_overdue(&web, None, time("2030-01-01T00:00:00Z")));
+    }
+
+    fn annotated(key: &str, value: &str) -> Pod {
+        let mut pod = pod("web", "ReplicaSet", None);
+        pod.annotations_mut()
+            .insert(key.to_owned(), value.to_owned());
+        pod.status.get_or_insert_default().start_time = Some(Time(time("2026-01-01T00:00:00Z")));
+        pod
+    }
+
+    #[test]
+    fn do_not_disrupt_holds_for_ever_or_for_a_while_and_its_older_forms_hold_too() {
+        let minute = |text: &str| time(&format!("2026-01-01T00:{text}:00Z"));
+        let holds = |key, value, at| forbids_disruption(&annotated(key, value), minute(at));
+
+        assert!(holds(annotation::DO_NOT_DISRUPT, "true", "59"));
+        assert!(holds(annotation::DO_NOT_DISRUPT, "30m", "29"));
+        assert!(!holds(annotation::DO_NOT_DISRUPT, "30m", "30"));
+        assert!(!holds(annotation::DO_NOT_DISRUPT, "-5m", "00"));
+        assert!(!holds(annotation::DO_NOT_DISRUPT, "soon", "00"));
+        assert!(holds(annotation::DO_NOT_EVICT, "true", "59"));
+        assert!(holds(annotation::SAFE_TO_EVICT, "false", "59"));
+        assert!(!holds(annotation::SAFE_TO_EVICT, "true", "00"));
+    }
+
+    #[test]
+    fn a_pod_that_has_not_started_is_protected_by_a_duration() {
+        let mut pod = annotated(annotation::DO_NOT_DISRUPT, "1m");
+        pod.status = None;
+
+        assert!(forbids_disruption(&pod, time("2030-01-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_pod_whose_kubelet_is_gone_is_waited_for_one_minute_past_its_end() {
+        let mut web = pod("web", "ReplicaSet", None);
+        web.metadata.deletion_timestamp = Some(Time(time("2026-01-01T00:00:00Z")));
+
+        assert!(must_leave(&web, time("2026-01-01T00:01:00Z")));
+        assert!(!must_leave(&web, time("2026-01-01T00:01:01Z")));
+    }
+
+    #[test]
+    fn a_terminating_pod_that_would_outlive_the_deadline_is_overdue() {
+        let deadline = Some(time("2026-01-01T00:10:00Z"));
+        let mut web = pod("web", "ReplicaSet", None);
+        web.metadata.deletion_timestamp = Some(Time(time("2026-01-01T00:10:01Z")));
+
+        assert!(is_overdue(&web, deadline, time("2026-01-01T00:00:00Z")));
     }
 }

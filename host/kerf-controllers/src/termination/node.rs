@@ -5,23 +5,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
-use k8s_openapi::api::storage::v1::VolumeAttachment;
-use kerf_api::names::{annotation, condition, event, finalizer, label, reason, taint};
+use kerf_api::names::{annotation, condition, finalizer, label, reason, taint};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
-use crate::draft::Draft;
 use crate::error::Error;
 use crate::lifecycle::initialization::is_ready;
 use crate::metrics::PoolLabels;
 use crate::termination::drain::{self, Drained};
-use crate::termination::instance;
-use crate::{clock, patch};
+use crate::termination::progress::Progress;
+use crate::termination::{instance, volumes};
+use crate::{failpoint, patch};
 
 /// How often a draining node is looked at (Karpenter: same).
 const DRAIN_POLL: Duration = Duration::from_secs(1);
@@ -46,32 +45,56 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
         return release(&node, &context).await;
     }
     let node = &set_apart(&node, &context).await?;
-    let deadline = claim.as_deref().and_then(deadline);
-    if drain::drain(node, deadline, &context).await? == Drained::NotYet {
-        note_on_claim(
-            claim.as_deref(),
-            &context,
-            condition::DRAINED,
-            reason::DRAINING,
-        )
-        .await?;
-        return Ok(Action::requeue(DRAIN_POLL));
+    context.reach(failpoint::NODE_SET_APART).await;
+    let mut progress = Progress::new(claim.as_deref(), &context);
+    progress.tell_deadline(node).await;
+    if let Some(again) = empty(node, &mut progress).await? {
+        return Ok(Action::requeue(again));
     }
-    let is_late = deadline.is_some_and(|deadline| clock::now() > deadline);
-    if !is_late && holds_volumes(node, &context).await? {
-        note_on_claim(
-            claim.as_deref(),
-            &context,
-            condition::VOLUMES_DETACHED,
-            reason::AWAITING_VOLUME_DETACHMENT,
-        )
-        .await?;
-        return Ok(Action::requeue(DRAIN_POLL));
-    }
+    context.reach(failpoint::DRAINED).await;
     if !delete_instance(node, &context).await? {
+        progress.done(condition::INSTANCE_TERMINATING).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
+    context.reach(failpoint::NODE_INSTANCE_DELETED).await;
     release(node, &context).await
+}
+
+/// Waits for pods, then for volumes. Returns when to look again; none when the machine may go.
+async fn empty(node: &Node, progress: &mut Progress<'_>) -> Result<Option<Duration>, Error> {
+    let context = progress.context;
+    let staying = match drain::drain(node, progress.deadline, context).await? {
+        Drained::Yes { staying } => staying,
+        Drained::NotYet { waiting } => {
+            context.reach(failpoint::EVICTED).await;
+            let message = format!("{waiting} pods are leaving");
+            progress
+                .waits(condition::DRAINED, reason::DRAINING, &message)
+                .await?;
+            return Ok(Some(DRAIN_POLL));
+        }
+    };
+    if progress.is_young(condition::DRAINED) {
+        progress
+            .waits(condition::DRAINED, reason::DRAINING, "looked at once more")
+            .await?;
+        return Ok(Some(DRAIN_POLL));
+    }
+    progress.done(condition::DRAINED).await?;
+    let Some(message) = volumes::held(node, &staying, context).await? else {
+        progress.done(condition::VOLUMES_DETACHED).await?;
+        return Ok(None);
+    };
+    let type_ = condition::VOLUMES_DETACHED;
+    if progress.is_late() {
+        let reason = reason::TERMINATION_GRACE_PERIOD_ELAPSED;
+        progress.gave_up(type_, reason, &message).await?;
+        return Ok(None);
+    }
+    progress
+        .waits(type_, reason::AWAITING_VOLUME_DETACHMENT, &message)
+        .await?;
+    Ok(Some(DRAIN_POLL))
 }
 
 /// `kubectl delete node` must work too: the claim goes with its Node.
@@ -146,51 +169,6 @@ pub fn deadline(claim: &NodeClaim) -> Option<Timestamp> {
         .parse()
         .ok()??;
     deleted_at.checked_add(grace).ok()
-}
-
-async fn note_on_claim(
-    claim: Option<&NodeClaim>,
-    context: &Context,
-    type_: &str,
-    reason: &str,
-) -> Result<(), Error> {
-    let Some(claim) = claim else {
-        return Ok(());
-    };
-    let mut draft = Draft::open(claim, clock::now());
-    draft.conditions.set_unknown(type_, reason, "");
-    match draft.write(&Api::all(context.client.clone())).await {
-        // The claim's own reconcile writes it too; the next pass sees what it wrote.
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
-        other => other,
-    }
-}
-
-/// Whether a volume is still attached: deleting the instance under it could corrupt it.
-async fn holds_volumes(node: &Node, context: &Context) -> Result<bool, Error> {
-    let api: Api<VolumeAttachment> = Api::all(context.client.clone());
-    let attachments = bounded(api.list(&ListParams::default()))
-        .await
-        .map_err(|source| Error::kube("list the volume attachments of", node, source))?;
-    let name = node.name_any();
-    let held = attachments
-        .items
-        .iter()
-        .find(|it| it.spec.node_name == name && it.spec.source.persistent_volume_name.is_some());
-    if let Some(attachment) = held {
-        let volume = attachment
-            .spec
-            .source
-            .persistent_volume_name
-            .as_deref()
-            .unwrap_or_default();
-        let note = format!("volume {volume} is still attached to node {name}");
-        context
-            .events
-            .normal(node, event::AWAITING_VOLUME_DETACHMENT, &note)
-            .await;
-    }
-    Ok(held.is_some())
 }
 
 /// True once the cloud says that the instance is gone.

@@ -118,9 +118,9 @@ pub fn emptiness(snapshot: &Snapshot, now: Timestamp) -> Emptiness {
     }
     for (name, mut nodes) in candidates {
         nodes.sort_by(|a, b| (a.quiet_since, &a.node_claim).cmp(&(b.quiet_since, &b.node_claim)));
-        let allowed = pools
-            .get(name)
-            .map_or(0, |pool| allowed_now(pool, snapshot, now));
+        let allowed = pools.get(name).map_or(0, |pool| {
+            allowed_now(pool, snapshot, DisruptionReason::Empty, now)
+        });
         let over_budget = nodes.split_off(nodes.len().min(allowed));
         result.removable.append(&mut nodes);
         let kept = over_budget.into_iter().map(|it| KeptNode {
@@ -224,8 +224,13 @@ fn quiet_since(node: &Node) -> Option<Timestamp> {
         .or(node.created_at)
 }
 
-/// How many more nodes of the pool may go now.
-fn allowed_now(pool: &NodePool, snapshot: &Snapshot, now: Timestamp) -> usize {
+/// How many more nodes of the pool may go now for this reason, those that are away already not counted.
+pub fn allowed_now(
+    pool: &NodePool,
+    snapshot: &Snapshot,
+    reason: DisruptionReason,
+    now: Timestamp,
+) -> usize {
     let of_pool = || {
         snapshot
             .nodes
@@ -237,12 +242,7 @@ fn allowed_now(pool: &NodePool, snapshot: &Snapshot, now: Timestamp) -> usize {
     let away = counted()
         .filter(|node| !node.is_active() || !node.is_ready)
         .count();
-    let allowed = allowed_disruptions(
-        &pool.disruption.budgets,
-        total,
-        DisruptionReason::Empty,
-        now,
-    );
+    let allowed = allowed_disruptions(&pool.disruption.budgets, total, reason, now);
     usize::try_from(allowed)
         .unwrap_or(usize::MAX)
         .saturating_sub(away)

@@ -15,14 +15,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const FIELD_MANAGER: &str = "quick-start";
 
 #[derive(Debug)]
-pub(super) struct ApiServer {
+pub(crate) struct ApiServer {
     agent: Agent,
     url: String,
     authorization: String,
 }
 
 impl ApiServer {
-    pub(super) fn new(control_plane: &ControlPlane) -> Result<Self> {
+    pub(crate) fn new(control_plane: &ControlPlane) -> Result<Self> {
         let authority = Certificate::from_pem(control_plane.ca_pem().as_bytes())
             .context("cannot read the cluster's certificate")?;
         let tls = TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(vec![authority])));
@@ -42,7 +42,7 @@ impl ApiServer {
     }
 
     /// The items of a list.
-    pub(super) fn list(&self, path: &str) -> Result<Vec<Value>> {
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<Value>> {
         let request = self
             .agent
             .get(format!("{}{path}", self.url))
@@ -51,8 +51,17 @@ impl ApiServer {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// Deletes an object, or all of a collection.
+    pub(crate) fn delete(&self, path: &str) -> Result<()> {
+        let request = self
+            .agent
+            .delete(format!("{}{path}", self.url))
+            .header("Authorization", &self.authorization);
+        answer(request.call(), path).map(drop)
+    }
+
     /// Server-side apply.
-    pub(super) fn apply(&self, path: &str, object: &Value) -> Result<()> {
+    pub(crate) fn apply(&self, path: &str, object: &Value) -> Result<()> {
         let url = format!("{}{path}?fieldManager={FIELD_MANAGER}&force=true", self.url);
         let request = self
             .agent
@@ -65,7 +74,7 @@ impl ApiServer {
 }
 
 /// The body of a good answer; of a bad one the reason that the server gave.
-pub(super) fn answer(
+pub(crate) fn answer(
     result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     path: &str,
 ) -> Result<Value> {

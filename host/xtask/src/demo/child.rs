@@ -16,14 +16,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const TAIL_LINES: usize = 30;
 
 #[derive(Debug)]
-pub(super) struct Child {
+pub(crate) struct Child {
     process: Process,
     log: PathBuf,
 }
 
 impl Child {
     /// Its errors, and unless `wants_output` its output, go to the log.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Path,
         log: &Path,
         wants_output: bool,
@@ -54,7 +54,7 @@ impl Child {
     }
 
     /// The first line that it prints, or an error when it ends without one.
-    pub(super) fn first_line(&mut self) -> Result<String> {
+    pub(crate) fn first_line(&mut self) -> Result<String> {
         let output = self
             .process
             .stdout
@@ -70,15 +70,33 @@ impl Child {
         Ok(line)
     }
 
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().ok().flatten()
     }
 
-    pub(super) fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// kill -9, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        // Both fail only when it has ended already, which is what is wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it logged so far.
+    pub(crate) fn log(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     fn stop(&mut self) {

@@ -14,7 +14,7 @@ const ESTABLISHED_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Definitions, the controller's namespace, then what makes nodes possible.
-pub(super) fn apply_set_up(api: &ApiServer, namespace: &str) -> Result<()> {
+pub(crate) fn apply_set_up(api: &ApiServer, namespace: &str) -> Result<()> {
     for path in yaml_files(&workspace::root().join("crds"))? {
         apply_file(api, &path)?;
     }
@@ -29,7 +29,7 @@ pub(super) fn apply_set_up(api: &ApiServer, namespace: &str) -> Result<()> {
 }
 
 /// Pods that find no room yet.
-pub(super) fn apply_workload(api: &ApiServer) -> Result<()> {
+pub(crate) fn apply_workload(api: &ApiServer) -> Result<()> {
     apply_file(api, &quick_start("deployment.yaml"))
 }
 
@@ -60,7 +60,7 @@ fn apply_file(api: &ApiServer, path: &Path) -> Result<()> {
 }
 
 /// Tries again while the object's kind is not served yet.
-fn apply(api: &ApiServer, object: &Value) -> Result<()> {
+pub(crate) fn apply(api: &ApiServer, object: &Value) -> Result<()> {
     let path = path_of(object)?;
     let deadline = Instant::now() + ESTABLISHED_MAX;
     loop {
@@ -88,6 +88,7 @@ fn path_of(object: &Value) -> Result<String> {
         "NodePool" => ("nodepools", false),
         "Deployment" => ("deployments", true),
         "ConfigMap" => ("configmaps", true),
+        "PodDisruptionBudget" => ("poddisruptionbudgets", true),
         other => anyhow::bail!("the quick start has a {other}, which `make run` cannot apply"),
     };
     let api = if version.contains('/') {

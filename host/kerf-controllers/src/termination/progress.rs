@@ -1,0 +1,129 @@
+//! How far the end of a Node has come, written into its claim's conditions.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
+use kerf_api::condition::{Change, ConditionStatus};
+use kerf_api::names::event;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::{Api, ResourceExt};
+
+use crate::clock;
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::termination::node::deadline;
+
+/// A node without pods is looked at again after this long: a pod that the scheduler placed just before the taint may
+/// still arrive (Karpenter: five seconds, because there the look goes through a cache).
+const DRAIN_MIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// The claim that is going, if the Node has one.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    draft: Option<Draft>,
+    /// Shared state of the process.
+    pub context: &'a Context,
+    /// When the drain must be over.
+    pub deadline: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl<'a> Progress<'a> {
+    /// As it is now.
+    #[must_use]
+    pub fn new(claim: Option<&NodeClaim>, context: &'a Context) -> Self {
+        let now = clock::now();
+        Self {
+            draft: claim.map(|claim| Draft::open(claim, now)),
+            context,
+            deadline: claim.and_then(deadline),
+            now,
+        }
+    }
+
+    /// Whether the drain must be over already.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.now > deadline)
+    }
+
+    /// Whether the step began too short a time ago to be over, or was not begun.
+    #[must_use]
+    pub fn is_young(&self, type_: &str) -> bool {
+        let Some(draft) = &self.draft else {
+            return false;
+        };
+        draft.conditions.find(type_).is_none_or(|it| {
+            !it.is_true() && self.now.duration_since(it.last_transition_time) < DRAIN_MIN
+        })
+    }
+
+    /// Tells once on the Node that its time is limited.
+    pub async fn tell_deadline(&self, node: &Node) {
+        let Some(deadline) = self.deadline else {
+            return;
+        };
+        let note = format!(
+            "node {} is gone at {deadline} at the latest, with what is still on it",
+            node.name_any()
+        );
+        self.context
+            .events
+            .warning(node, event::TERMINATION_GRACE_PERIOD_EXPIRING, &note)
+            .await;
+    }
+
+    /// The step goes on.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub async fn waits(&mut self, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
+        self.note(&Change {
+            type_,
+            status: ConditionStatus::Unknown,
+            reason,
+            message,
+        })
+        .await
+    }
+
+    /// The step is over.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub async fn done(&mut self, type_: &str) -> Result<(), Error> {
+        self.note(&Change {
+            type_,
+            status: ConditionStatus::True,
+            reason: "",
+            message: "",
+        })
+        .await
+    }
+
+    /// The step was broken off.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub async fn gave_up(&mut self, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
+        self.note(&Change {
+            type_,
+            status: ConditionStatus::False,
+            reason,
+            message,
+        })
+        .await
+    }
+
+    async fn note(&mut self, change: &Change<'_>) -> Result<(), Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(());
+        };
+        draft.conditions.set(change);
+        match draft.write(&Api::all(self.context.client.clone())).await {
+            // The claim's own reconcile writes it too; the next pass sees what it wrote.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            other => other,
+        }
+    }
+}
