@@ -1,50 +1,11 @@
 //! Level: the real API server alone. What our definitions accept, refuse, fill in and keep.
 
-use control_plane::{ControlPlane, Options};
-use kube::api::{Patch, PatchParams};
-use kube::core::{DynamicObject, GroupVersionKind};
-use kube::discovery::{self, Scope};
-use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
-use crate::definitions;
+use crate::api_server::{self, Server};
 use crate::stage::root;
 
-/// An API server with our definitions.
-struct Server {
-    client: Client,
-    runtime: Runtime,
-    _control_plane: ControlPlane,
-}
-
 impl Server {
-    fn start() -> Self {
-        let control_plane =
-            ControlPlane::start(Options::api_server_only()).expect("start the API server");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        // Another test of this process may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = runtime.block_on(connect(&control_plane));
-        let server = Self {
-            client,
-            runtime,
-            _control_plane: control_plane,
-        };
-        server
-            .runtime
-            .block_on(definitions::install(&server.client));
-        server
-    }
-
-    /// What the API server makes of a manifest, or its refusal. Unknown fields are refused, as `kubectl apply` does.
-    fn apply(&self, manifest: &Value) -> Result<Value, String> {
-        self.runtime.block_on(apply(&self.client, manifest))
-    }
-
     #[track_caller]
     fn check_refused(&self, yaml: &str, reason: &str) {
         match self.apply(&document(yaml)) {
@@ -58,32 +19,6 @@ impl Server {
         self.apply(&document(yaml))
             .unwrap_or_else(|message| panic!("refused: {message}\n{yaml}"))
     }
-}
-
-async fn connect(control_plane: &ControlPlane) -> Client {
-    let kubeconfig = kube::config::Kubeconfig::read_from(control_plane.kubeconfig_path()).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
-        .await
-        .unwrap();
-    Client::try_from(config).unwrap()
-}
-
-async fn apply(client: &Client, manifest: &Value) -> Result<Value, String> {
-    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
-    let types = object.types.clone().unwrap();
-    let kind = GroupVersionKind::try_from(&types).unwrap();
-    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await.unwrap();
-    let api: Api<DynamicObject> = match capabilities.scope {
-        Scope::Cluster => Api::all_with(client.clone(), &resource),
-        Scope::Namespaced => Api::namespaced_with(client.clone(), "default", &resource),
-    };
-    let params = PatchParams::apply("test").force().validation_strict();
-    let applied = api
-        .patch(&object.name_any(), &params, &Patch::Apply(manifest))
-        .await;
-    applied
-        .map(|object| serde_json::to_value(object).unwrap())
-        .map_err(|error| error.to_string())
 }
 
 fn document(yaml: &str) -> Value {
@@ -142,7 +77,7 @@ fn assert_kept(written: &Value, stored: &Value, path: &str) {
 
 #[test]
 fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
-    let server = Server::start();
+    let server = api_server::shared();
 
     for file in [
         "tests/fixtures/manifests/alibabacloud-provider-readme.yaml",
@@ -162,7 +97,7 @@ fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
 
 #[test]
 fn defaults_are_written_by_the_server() {
-    let server = Server::start();
+    let server = api_server::shared();
 
     let pool = server.check_accepted(&node_pool("requirements: []", ""));
     let class = server.check_accepted(&node_class(
@@ -191,7 +126,7 @@ fn defaults_are_written_by_the_server() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn mistakes_in_a_node_pool_are_refused_with_what_to_do() {
-    let server = Server::start();
+    let server = api_server::shared();
     let requirement = |text: &str| node_pool(&format!("requirements: [{text}]"), "");
 
     server.check_accepted(&requirement(
@@ -291,7 +226,7 @@ fn mistakes_in_a_node_pool_are_refused_with_what_to_do() {
 
 #[test]
 fn what_must_not_change_cannot() {
-    let server = Server::start();
+    let server = api_server::shared();
     let claim = |key: &str| {
         format!(
             "
@@ -321,7 +256,7 @@ spec:
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn mistakes_in_a_node_class_are_refused_with_what_to_do() {
-    let server = Server::start();
+    let server = api_server::shared();
     let policy = |text: &str| {
         node_class(&format!(
             "policies: [{{name: p, hook: InstanceSelection, {text}}}]"
@@ -417,7 +352,7 @@ fn mistakes_in_a_node_class_are_refused_with_what_to_do() {
 
 #[test]
 fn overlays_and_buffers_are_checked_too() {
-    let server = Server::start();
+    let server = api_server::shared();
     let overlay = |spec: &str| {
         format!(
             "{{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {{name: a}}, spec: {{requirements: [], {spec}}}}}"

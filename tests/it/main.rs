@@ -6,10 +6,13 @@
     reason = "a test that meets the unexpected ends"
 )]
 
+mod api_server;
 mod crashes;
 mod crds;
 mod definitions;
 mod lifecycle;
 mod policies;
+mod rules;
 mod scenarios;
 mod stage;
+mod validation;

@@ -83,6 +83,10 @@ fn make_plain(schema: &mut Value) {
         keywords.shift_remove("format");
     }
 
+    // An optional field is absent, never null.
+    if let Some(values) = keywords.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
     require_lists(keywords);
     if let Some(properties) = keywords
         .get_mut("properties")

@@ -116,6 +116,7 @@ pub struct TemplateMetadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::labels")]
     #[x_kube(
+        validation = schema::label_keys(),
         validation = schema::reserved_labels(0),
         validation = schema::reserved_labels(1),
         validation = schema::reserved_labels(2),

@@ -1,5 +1,6 @@
 //! Node selector requirements as NodePools, NodeClaims and NodeOverlays write them.
 
+use crate::names::label;
 use crate::open_enum::open_enum;
 use crate::schema;
 use kube::KubeSchema;
@@ -33,7 +34,10 @@ open_enum! {
 #[x_kube(
     validation = ("self.operator != 'In' || (has(self.values) && size(self.values) > 0)", "operator In needs at least one value"),
     validation = ("!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]+$'))", "operators Gt, Lt, Gte and Lte need exactly one value, a whole number that is not negative"),
-    validation = ("!has(self.minValues) || self.operator != 'In' || (has(self.values) && size(self.values) >= self.minValues)", "minValues is larger than the number of values: list more values or lower it")
+    validation = ("!has(self.minValues) || self.operator != 'In' || (has(self.values) && size(self.values) >= self.minValues)", "minValues is larger than the number of values: list more values or lower it"),
+    validation = schema::closed_values(label::CAPACITY_TYPE, &["spot", "on-demand", "reserved"]),
+    validation = schema::closed_values(label::ARCH, &["amd64", "arm64"]),
+    validation = schema::closed_values(label::OS, &["linux", "windows"])
 )]
 pub struct Requirement {
     /// The label that the requirement speaks of.

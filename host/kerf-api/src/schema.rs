@@ -9,6 +9,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// A label key: an optional DNS prefix and a qualified name.
 pub(crate) const LABEL_KEY: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$";
+/// As [`LABEL_KEY`] with a bounded name, in the spelling of a CEL string.
+const LABEL_KEY_RULE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
 /// A label value, possibly empty.
 pub(crate) const LABEL_VALUE: &str = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$";
 /// One or more of number and unit.
@@ -48,6 +50,29 @@ pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
 /// A label key in a requirement.
 pub(crate) fn label_key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "maxLength": LABEL_KEY_LENGTH_MAX, "pattern": LABEL_KEY })
+}
+
+/// The rule about the keys of a label map (`self` is the map): a kubelet refuses to start with a key that is none.
+pub(crate) fn label_keys() -> Rule {
+    Rule::new(format!(
+        "self.all(key, size(key) <= {LABEL_KEY_LENGTH_MAX} && key.matches('{LABEL_KEY_RULE}'))"
+    ))
+    .message("label keys are [prefix/]name: a DNS name, a slash, and at most 63 letters, digits, '-', '_' or '.', such as example.com/team")
+}
+
+/// The rule that keeps unknown values out of a key with a closed set of values (`self` is a requirement). Karpenter:
+/// differs, because there such a pool is accepted and no node of it is ever made. A list of several values passes, as
+/// there, so that a pool may name a value of a later version beside those of this one.
+pub(crate) fn closed_values(key: &str, values: &[&str]) -> Rule {
+    let list = values
+        .iter()
+        .map(|value| format!("'{value}'"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    Rule::new(format!(
+        "self.key != '{key}' || self.operator != 'In' || !has(self.values) || size(self.values) != 1 || self.values[0] in [{list}]"
+    ))
+    .message(format!("values of {key}: {}", values.join(", ")).as_str())
 }
 
 /// Label values in a requirement.

@@ -70,10 +70,8 @@ pub struct ImageSelectorTerm {
     pub image_family: Option<String>,
     /// A family that the cluster supports and a version: `AlibabaCloudLinux3@latest` or `ContainerOS@latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        regex(pattern = r"^(AlibabaCloudLinux3|ContainerOS)@[A-Za-z0-9._-]+$"),
-        length(max = 64)
-    )]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self.matches('^(AlibabaCloudLinux3|ContainerOS)@[A-Za-z0-9._-]+$')", "alias is <family>@<version>, such as AlibabaCloudLinux3@latest; families: AlibabaCloudLinux3, ContainerOS"))]
     pub alias: Option<String>,
     /// The name of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]

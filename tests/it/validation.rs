@@ -1,0 +1,199 @@
+//! Level: the real API server alone. Every rule of our definitions accepts what it should and refuses the rest.
+
+use std::fmt::Write;
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::api_server::{self, Server};
+use crate::rules::{self, Case, Rule};
+
+/// What becomes of a request.
+type Answer = Result<Value, String>;
+
+#[test]
+fn every_rule_has_an_object_that_it_accepts_and_one_that_it_refuses() {
+    let server = api_server::shared();
+    let (cases, mut wrong) = rules::cases();
+
+    for (idx, case) in cases.iter().enumerate() {
+        let accepted = server.try_case(case, &case.accepted, &format!("yes-{idx}"));
+        let refused = server.try_case(case, &case.refused, &format!("no-{idx}"));
+        let rule = format!("{} {}", case.rule.site, case.rule.name);
+        if let Err(message) = accepted {
+            wrong.push(format!("{rule}: refuses what it should accept: {message}"));
+        }
+        match refused {
+            Ok(_) => wrong.push(format!("{rule}: accepts what it should refuse")),
+            Err(message) if !says(&message, &case.rule) => {
+                wrong.push(format!("{rule}: refuses for another reason: {message}"));
+            }
+            Err(_) => {}
+        }
+    }
+
+    let mut report = String::new();
+    for line in &wrong {
+        let _ = writeln!(report, "{line}");
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{report}", wrong.len());
+}
+
+/// Whether the server's words are about this rule.
+fn says(message: &str, rule: &Rule) -> bool {
+    let expected = match rule.name.as_str() {
+        "pattern" => "should match",
+        "enum" => "Unsupported value",
+        "minimum" => "greater than or equal to",
+        "maximum" => "less than or equal to",
+        "minLength" => "chars long",
+        "maxLength" => "may not be more than",
+        "minItems" | "minProperties" => "at least",
+        "maxItems" | "maxProperties" => "must have at most",
+        "required" => "Required value",
+        "unique" => "uplicate",
+        cel => cel.trim_start_matches("cel: "),
+    };
+    message.contains(expected)
+}
+
+impl Server {
+    fn try_case(&self, case: &Case, object: &Value, name: &str) -> Answer {
+        let named = |object: &Value| {
+            let mut object = object.clone();
+            object["metadata"]["name"] = name.into();
+            object
+        };
+        let request = Request::new(&self.client, object);
+        let is_status = case.rule.site.contains(".status.");
+        self.runtime.block_on(async {
+            if !is_status && !case.rule.is_transition {
+                return request.send("POST", "", true, &named(object)).await;
+            }
+            let before = request.send("POST", "", false, &named(&case.before)).await;
+            let before = before.expect("the object of the table is accepted");
+            let mut object = named(object);
+            object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+            let part = if is_status { "/status" } else { "" };
+            request
+                .send("PUT", &format!("/{name}{part}"), true, &object)
+                .await
+        })
+    }
+}
+
+/// Where requests about an object's kind go.
+struct Request<'a> {
+    client: &'a Client,
+    collection: String,
+}
+
+impl<'a> Request<'a> {
+    fn new(client: &'a Client, object: &Value) -> Self {
+        let kind = object["kind"].as_str().unwrap();
+        let version = object["apiVersion"].as_str().unwrap();
+        let namespace = if kind == "CapacityBuffer" {
+            "namespaces/default/"
+        } else {
+            ""
+        };
+        let plural = match kind {
+            "ECSNodeClass" => "ecsnodeclasses".to_owned(),
+            kind => format!("{}s", kind.to_lowercase()),
+        };
+        Self {
+            client,
+            collection: format!("/apis/{version}/{namespace}{plural}"),
+        }
+    }
+
+    async fn send(&self, method: &str, below: &str, is_dry: bool, body: &Value) -> Answer {
+        let dry = if is_dry { "&dryRun=All" } else { "" };
+        let uri = format!("{}{below}?fieldValidation=Strict{dry}", self.collection);
+        let request = http::Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("Content-Type", "application/json")
+            .body(serde_json::to_vec(body).unwrap())
+            .unwrap();
+        let answer = self.client.request::<Value>(request).await;
+        answer.map_err(|error| error.to_string())
+    }
+}
+
+/// A NodePool with these settings of its template, and the server's answer about it.
+fn pool(template: &Value) -> Answer {
+    let server = api_server::shared();
+    let mut template = template.clone();
+    template["spec"]["nodeClassRef"] = serde_json::json!({
+        "group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "c",
+    });
+    let object = serde_json::json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"},
+        "spec": {"template": template},
+    });
+    let request = Request::new(&server.client, &object);
+    server
+        .runtime
+        .block_on(request.send("POST", "", true, &object))
+}
+
+#[track_caller]
+fn check_refused(answer: Answer, reason: &str) {
+    let message = answer.expect_err("refused");
+    assert!(message.contains(reason), "{message}");
+}
+
+// user-reports.md, F21.
+#[test]
+fn labels_that_a_kubelet_refuses_are_refused_before_a_node_starts_with_them() {
+    let labelled = |labels: Value| {
+        pool(&serde_json::json!({"metadata": {"labels": labels}, "spec": {"requirements": []}}))
+    };
+
+    check_refused(
+        labelled(serde_json::json!({"team/a/b": "x"})),
+        "label keys are [prefix/]name",
+    );
+    check_refused(labelled(serde_json::json!({"ok": "x y"})), "should match");
+    assert!(labelled(serde_json::json!({"ok": "1"})).is_ok());
+}
+
+// user-reports.md, F50.
+#[test]
+fn our_own_label_domain_is_known_and_a_misspelt_key_is_answered_with_the_list() {
+    let required = |key: &str| {
+        pool(&serde_json::json!({"spec": {"requirements": [
+            {"key": key, "operator": "In", "values": ["ecs.g7"]},
+        ]}}))
+    };
+
+    assert!(required("karpenter.alibabacloud.com/instance-family").is_ok());
+    check_refused(
+        required("karpenter.alibabacloud.com/instance-famly"),
+        "karpenter.alibabacloud.com/instance-family",
+    );
+}
+
+// user-reports.md, F51.
+#[test]
+fn an_unknown_capacity_type_architecture_or_system_is_refused_rather_than_tried_for_ever() {
+    let required = |key: &str, value: &str| {
+        pool(&serde_json::json!({"spec": {"requirements": [
+            {"key": key, "operator": "In", "values": [value]},
+        ]}}))
+    };
+
+    check_refused(
+        required("karpenter.sh/capacity-type", "xspot"),
+        "values of karpenter.sh/capacity-type: spot, on-demand, reserved",
+    );
+    check_refused(
+        required("kubernetes.io/arch", "x86_64"),
+        "values of kubernetes.io/arch: amd64, arm64",
+    );
+    check_refused(
+        required("kubernetes.io/os", "Linux"),
+        "values of kubernetes.io/os: linux",
+    );
+}
