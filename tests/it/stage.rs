@@ -403,7 +403,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// A program of the workspace, built beside this test.
-fn binary(name: &str) -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let folder = test
         .parent()

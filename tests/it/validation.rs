@@ -197,3 +197,145 @@ fn an_unknown_capacity_type_architecture_or_system_is_refused_rather_than_tried_
         "values of kubernetes.io/os: linux",
     );
 }
+
+/// The findings of `kerf validate` per file name, for the objects of the table.
+fn findings_offline(cases: &[Case]) -> std::collections::BTreeMap<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+    std::fs::create_dir(&new).unwrap();
+    std::fs::create_dir(&old).unwrap();
+    let write = |folder: &std::path::Path, name: &str, object: &Value| {
+        let mut object = object.clone();
+        object["metadata"]["name"] = name.into();
+        std::fs::write(folder.join(format!("{name}.json")), object.to_string()).unwrap();
+    };
+    for (idx, case) in cases.iter().enumerate() {
+        for (name, object) in [("yes", &case.accepted), ("no", &case.refused)] {
+            let name = format!("{name}-{idx}");
+            write(&new, &name, object);
+            if case.rule.is_transition {
+                write(&old, &name, &case.before);
+            }
+        }
+    }
+    let output = std::process::Command::new(crate::stage::binary("kerf"))
+        .args(["validate", "--schema-only", "-f"])
+        .arg(&new)
+        .arg("--old")
+        .arg(&old)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let mut findings = std::collections::BTreeMap::<String, String>::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let (file, finding) = line.split_once(".json:").expect("file, line, path, reason");
+        let name = file.rsplit('/').next().unwrap();
+        let of_file = findings.entry(name.to_owned()).or_default();
+        of_file.push_str(finding);
+        of_file.push('\n');
+    }
+    findings
+}
+
+#[test]
+fn kerf_validate_agrees_with_the_server_on_every_row() {
+    let (cases, _) = rules::cases();
+
+    let findings = findings_offline(&cases);
+
+    let mut wrong = Vec::new();
+    for (idx, case) in cases.iter().enumerate() {
+        let rule = format!("{} {}", case.rule.site, case.rule.name);
+        if let Some(finding) = findings.get(&format!("yes-{idx}")) {
+            wrong.push(format!("{rule}: refuses what it should accept: {finding}"));
+        }
+        let refusal = findings.get(&format!("no-{idx}"));
+        match (refusal, case.rule.name.strip_prefix("cel: ")) {
+            (None, _) => wrong.push(format!("{rule}: accepts what it should refuse")),
+            (Some(finding), Some(message)) if !finding.contains(message) => {
+                wrong.push(format!("{rule}: refuses for another reason: {finding}"));
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn kerf_validate_names_file_line_path_and_reason_of_what_only_several_objects_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.yaml");
+    let text = r#"apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: p}
+spec:
+  limits: {cpu: "1"}
+  disruption:
+    budgets:
+      - nodes: "0"
+      - {nodes: "1", schedule: "0 0 30 2 *", duration: 1h}
+  template:
+    spec:
+      requirements:
+        - {key: karpenter.alibabacloud.com/instance-cpu, operator: Gt, values: ["3"]}
+        - {key: a, operator: In, value: [b]}
+      nodeClassRef: {group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: c}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: q}
+spec:
+  template:
+    spec:
+      requirements:
+        - {key: karpenter.alibabacloud.com/instance-cpu, operator: Gt, values: ["30000"]}
+      nodeClassRef: {group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: c}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  template:
+    spec:
+      topologySpreadConstraints:
+        - {maxSkew: 1, topologyKey: example.com/rack, whenUnsatisfiable: DoNotSchedule}
+"#;
+    std::fs::write(&file, text).unwrap();
+
+    let output = std::process::Command::new(crate::stage::binary("kerf"))
+        .args(["validate", "-f"])
+        .arg(&file)
+        .output()
+        .unwrap();
+
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for (line, path, reason) in [
+        (5, "spec.limits.cpu", "below the smallest node"),
+        (8, "spec.disruption.budgets[0].nodes", "always closed"),
+        (9, "spec.disruption.budgets[1].schedule", "names no day"),
+        (
+            14,
+            "spec.template.spec.requirements[1].value",
+            "unknown field",
+        ),
+        (24, "spec.template.spec.requirements[0]", "no instance type"),
+        (
+            34,
+            "spec.template.spec.topologySpreadConstraints[0].topologyKey",
+            "no domain",
+        ),
+    ] {
+        let start = format!("{}:{line}: {path}: ", file.display());
+        let is_there = printed
+            .lines()
+            .any(|printed| printed.starts_with(&start) && printed.contains(reason));
+        assert!(is_there, "{start}{reason} is not in\n{printed}");
+    }
+    assert_eq!(printed.lines().count(), 6, "{printed}");
+}

@@ -30,6 +30,25 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run the autoscaler.
     Controller(Box<Controller>),
+    /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
+    Validate(Validate),
+}
+
+/// Arguments of `kerf validate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Validate {
+    /// Manifests: files, or folders that are read with the folders in them.
+    #[arg(short, long = "file", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Manifests as they are now, for the rules about what must not change.
+    #[arg(long, num_args = 1..)]
+    pub(crate) old: Vec<PathBuf>,
+    /// Leave out what the API server would not refuse: objects against each other, types and schedules.
+    #[arg(long)]
+    pub(crate) schema_only: bool,
+    /// Region whose instance types the pools are compared with.
+    #[arg(long, env = "ALIBABA_CLOUD_REGION", default_value = "cn-hangzhou")]
+    pub(crate) region: String,
 }
 
 /// Arguments of `kerf controller`.

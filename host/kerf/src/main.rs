@@ -4,6 +4,7 @@ mod args;
 mod controller;
 mod exit;
 mod logging;
+mod validate;
 
 use clap::Parser;
 
@@ -14,6 +15,7 @@ fn main() -> std::process::ExitCode {
     logging::start(&args.log);
     let result = match args.command {
         Command::Controller(controller) => controller::run(*controller),
+        Command::Validate(arguments) => validate::run(&arguments),
     };
     exit::code(result)
 }

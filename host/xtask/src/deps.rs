@@ -99,8 +99,9 @@ const RULES: &[Rule] = &[
 ];
 
 /// Every package costs build time, review and trust; a new one says in its commit what it replaces. About 400 is what
-/// kube, wasmtime and an HTTP client come to; the rest is room for what other systems than Linux would build.
-const PACKAGES_MAX: usize = 410;
+/// kube, wasmtime and an HTTP client come to, and 16 are those of CEL, so that `kerf validate` tries the rules of the
+/// definitions themselves; the rest is room for what other systems than Linux would build.
+const PACKAGES_MAX: usize = 426;
 
 pub(crate) fn run() -> Result<()> {
     let mut problems = Vec::new();
