@@ -13,6 +13,7 @@ pub mod labels;
 pub mod node;
 pub mod node_pool;
 pub mod plan;
+pub mod planted;
 pub mod pod;
 pub mod preferences;
 pub mod price;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::labels;
+use crate::planted::{self, Bug};
 
 /// The operators of node selectors, and Karpenter's `Gte` and `Lte`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -355,7 +356,8 @@ fn is_within(value: &str, gte: Option<i64>, lte: Option<i64>) -> bool {
     let Some(number) = parse_integer(value) else {
         return false;
     };
-    gte.is_none_or(|least| number >= least) && lte.is_none_or(|most| number <= most)
+    let slack = i64::from(planted::is_on(Bug::GtInclusive));
+    gte.is_none_or(|least| number + slack >= least) && lte.is_none_or(|most| number <= most)
 }
 
 fn parse_integer(text: &str) -> Option<i64> {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::labels::{DISRUPTED_TAINT, UNREGISTERED_TAINT};
+use crate::planted::{self, Bug};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,7 +157,9 @@ impl Toleration {
     fn accepts_value(&self, value: &str) -> bool {
         match self.operator {
             TolerationOperator::Exists => true,
-            TolerationOperator::Equal => self.value == value,
+            TolerationOperator::Equal => {
+                self.value == value || planted::is_on(Bug::TolerationIgnoresValue)
+            }
             TolerationOperator::Lt => {
                 compare(value, &self.value).is_some_and(std::cmp::Ordering::is_lt)
             }

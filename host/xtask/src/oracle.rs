@@ -2,13 +2,14 @@
 //!
 //! A mismatch is a pod that kube-scheduler refuses on the node that we planned for it, or one that we called
 //! unschedulable and that it binds to a fresh node which a pool could have made. Start at [`case`] (what is drawn) and
-//! [`trial`] (what is done with it); `--cases 1 --seed N` repeats case N.
+//! [`trial`] (what is done with it); `--cases 1 --seed N` repeats case N. `--planted` proves that errors are found.
 
 mod api;
 mod case;
 mod dice;
 mod machines;
 mod manifest;
+mod planted;
 mod pods;
 mod trial;
 
@@ -39,6 +40,12 @@ pub(crate) struct Args {
     /// Go on where a run with the same seed was broken off.
     #[arg(long)]
     resume: bool,
+    /// Where a run keeps what it has found so far; without it, in the target folder.
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// Plant rule errors one by one, and show at which case each is found. Fails when one is not.
+    #[arg(long)]
+    planted: bool,
 }
 
 /// What all cases showed together.
@@ -55,7 +62,11 @@ struct Tally {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let path = state_path(args.seed);
+    if args.planted {
+        return planted::run(args.cases, args.seed);
+    }
+    let in_target = || workspace::root().join(format!("target/oracle-{}.json", args.seed));
+    let path = args.results.clone().unwrap_or_else(in_target);
     let mut tally = if args.resume {
         Tally::load(&path)?
     } else {
@@ -93,7 +104,8 @@ impl Tally {
     fn try_case(&mut self, api: &Api, seed: u64) -> Result<()> {
         let started = Instant::now();
         let case = Case::draw(seed);
-        let verdict = trial::run(api, &case).with_context(|| format!("case {seed}"))?;
+        let verdict =
+            trial::run(api, &case, trial::plan(&case)).with_context(|| format!("case {seed}"))?;
         for text in &verdict.mismatches {
             println!("case {seed}: {text}");
         }
@@ -122,10 +134,23 @@ impl Tally {
             "unboundFree": self.unbound_free,
             "seconds": self.seconds,
             "kinds": self.kinds,
+            "kindsInPercent": self.shares(),
         })
     }
 
+    /// In how many of a hundred cases each kind is.
+    fn shares(&self) -> BTreeMap<&str, u64> {
+        let share = |count: &u64| count * 100 / self.cases.max(1);
+        self.kinds
+            .iter()
+            .map(|(kind, count)| (kind.as_str(), share(count)))
+            .collect()
+    }
+
     fn save(&self, path: &PathBuf) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         fs::write(path, self.to_json().to_string())
             .with_context(|| format!("cannot write {}", path.display()))
     }
@@ -157,10 +182,6 @@ impl Tally {
                 .collect(),
         })
     }
-}
-
-fn state_path(seed: u64) -> PathBuf {
-    workspace::root().join(format!("target/oracle-{seed}.json"))
 }
 
 fn report(args: &Args, tally: &Tally) {
@@ -204,6 +225,8 @@ mod tests {
             seed: 1,
             json: false,
             resume: false,
+            results: None,
+            planted: false,
         };
 
         run(&args).unwrap();

@@ -13,6 +13,7 @@ use super::sets::{SetId, SetTable};
 use super::taints::{TaintTable, TolerationsId};
 use super::topology::{GroupId, GroupKey, GroupKind, Topology};
 use super::vector::{ResourceIndex, Vector};
+use crate::planted::{self, Bug};
 use crate::pod::{Pod, PodSpec};
 use crate::requirements::Requirements;
 use crate::snapshot::Snapshot;
@@ -130,7 +131,11 @@ impl ClassTable {
         for class in &mut self.classes {
             for id in topology.groups_of(&class.namespace, &class.spec.labels) {
                 match topology.groups[id].identity.kind {
-                    GroupKind::InverseAntiAffinity => class.blocked_by.push(id),
+                    GroupKind::InverseAntiAffinity => {
+                        if !planted::is_on(Bug::InverseAntiAffinityMissed) {
+                            class.blocked_by.push(id);
+                        }
+                    }
                     GroupKind::Spread { .. } | GroupKind::Affinity | GroupKind::AntiAffinity => {
                         class.counted.push(id);
                     }
@@ -193,6 +198,7 @@ impl ClassContext<'_> {
             .volumes
             .iter()
             .filter(|volume| !volume.alternatives.is_empty())
+            .filter(|_| !planted::is_on(Bug::VolumeZonesIgnored))
         {
             let pairs = ways
                 .iter()

@@ -6,6 +6,7 @@ use super::class::{ClassContext, Owned};
 use super::sets::SetId;
 use super::topology::{Filter, GroupId, GroupKey, GroupKind, Identity, Scope};
 use crate::labels;
+use crate::planted::{self, Bug};
 use crate::pod::{
     NodeInclusionPolicy, PodAffinityTerm, PodSpec, TopologySpread, WhenUnsatisfiable,
 };
@@ -112,7 +113,9 @@ impl ClassContext<'_> {
                 .map(|term| self.sets.intern(term));
             filter.terms = terms.filter(|term| *term != SetId::EMPTY).collect();
         }
-        if spread.node_taints_policy == NodeInclusionPolicy::Honor {
+        if spread.node_taints_policy == NodeInclusionPolicy::Honor
+            && !planted::is_on(Bug::NodeTaintsPolicyIgnored)
+        {
             filter.tolerations = Some(self.taints.tolerations(&spec.tolerations));
         }
         let identity = Identity {
@@ -171,6 +174,13 @@ impl ClassContext<'_> {
     pub(super) fn scope(&self, namespace: &str, spec: &PodSpec, term: &PodAffinityTerm) -> Scope {
         let keys = (&term.match_label_keys, &term.mismatch_label_keys);
         let selector = with_label_keys(term.selector.as_ref(), &spec.labels, keys.0, keys.1);
+        if planted::is_on(Bug::TermNamespacesIgnored) {
+            let namespaces = Some([namespace.to_owned()].into_iter().collect());
+            return Scope {
+                namespaces,
+                selector,
+            };
+        }
         let mut namespaces: BTreeSet<String> = term.namespaces.iter().cloned().collect();
         match &term.namespace_selector {
             Some(all) if *all == LabelSelector::default() => {
@@ -205,6 +215,9 @@ fn with_label_keys(
     mismatching: &[String],
 ) -> Option<LabelSelector> {
     let mut selector = selector?.clone();
+    if planted::is_on(Bug::LabelKeysIgnored) {
+        return Some(selector);
+    }
     let keys = matching.iter().map(|key| (key, SelectorOperator::In));
     for (key, operator) in keys.chain(mismatching.iter().map(|key| (key, SelectorOperator::NotIn)))
     {

@@ -4,6 +4,7 @@ use super::vector::{ResourceIndex, Vector};
 use crate::instance_type::InstanceType;
 use crate::node::Node;
 use crate::node_pool::NodePool;
+use crate::planted::{self, Bug};
 use crate::pod::{DaemonPod, HostPort, OwnerKind, PodPhase, PodSpec};
 use crate::requirements::{Requirements, Undefined};
 use crate::resources::Resources;
@@ -72,6 +73,7 @@ impl DaemonLoad {
             .daemons
             .iter()
             .filter(|daemon| daemon.terms.iter().any(meets))
+            .filter(|_| !planted::is_on(Bug::DaemonsForgotten))
         {
             load.requests.add(&daemon.requests);
             load.ports.extend(&daemon.ports);

@@ -17,7 +17,8 @@ use super::vector::{ResourceIndex, Vector};
 use crate::labels;
 use crate::node::Node;
 use crate::plan::PlacementTarget;
-use crate::pod::{HostPort, PodPhase};
+use crate::planted::{self, Bug};
+use crate::pod::{HostPort, Pod, PodPhase};
 use crate::requirement::Requirement;
 use crate::requirements::{Requirements, Undefined};
 use crate::snapshot::Snapshot;
@@ -280,6 +281,9 @@ impl NodeEntry {
             let Some(limit) = self.node.attachment_limits.get(driver) else {
                 return true;
             };
+            if planted::is_on(Bug::AttachLimitsIgnored) {
+                return true;
+            }
             let there = self.attachments.get(driver);
             handles.extend(there.into_iter().flatten().map(String::as_str));
             handles.len() <= usize::try_from(*limit).unwrap_or(usize::MAX)
@@ -289,20 +293,18 @@ impl NodeEntry {
 
 /// Whether one node cannot serve both lists.
 pub(super) fn conflicts(wanted: &[HostPort], taken: &[HostPort]) -> bool {
-    wanted
-        .iter()
-        .any(|port| taken.iter().any(|other| port.conflicts_with(other)))
+    let is_taken = |port: &HostPort| taken.iter().any(|other| port.conflicts_with(other));
+    wanted.iter().any(is_taken) && !planted::is_on(Bug::HostPortsShared)
 }
 
 /// What new pods can use: allocatable less the pods that are there and the daemons that will come.
 fn free_on(entry: &NodeEntry, snapshot: &Snapshot, resources: &ResourceIndex) -> Vector {
     let node = &entry.node;
     let mut free = node.allocatable.clone();
-    for pod in node
-        .pods
-        .iter()
-        .filter(|pod| pod.phase != PodPhase::Terminal)
-    {
+    let weighs = |pod: &&Arc<Pod>| {
+        pod.phase != PodPhase::Terminal && !planted::is_on(Bug::BoundPodsWeightless)
+    };
+    for pod in node.pods.iter().filter(weighs) {
         free.subtract(&with_one_pod(&pod.spec.requests));
     }
     free.subtract(&outstanding_on(node, &entry.labels, &snapshot.daemon_pods));

@@ -13,6 +13,7 @@ use super::sets::SetId;
 use super::shelf::Blocked;
 use super::topology::{Group, GroupKey, GroupKind, HostCounts, Topology};
 use crate::labels;
+use crate::planted::{self, Bug};
 
 /// More alternatives than this are never needed to find one that fits, and keep the product of several keys small.
 const MAX_SETTLED: usize = 64;
@@ -180,6 +181,7 @@ impl Round<'_> {
                         }
                         false => group.least_count(&group.eligible, min_domains) + max_skew,
                     };
+                    let most = most + u32::from(planted::is_on(Bug::SkewOffByOne));
                     retain(allowed, &|domain| {
                         group.count(domain) + u32::from(owned.counts_itself) <= most
                     });

@@ -12,6 +12,7 @@ use super::bits::Bits;
 use super::domains::KeyId;
 use super::sets::SetId;
 use super::taints::TolerationsId;
+use crate::planted::{self, Bug};
 use crate::selector::{LabelSelector, Labels};
 
 /// The number of a group.
@@ -197,7 +198,8 @@ impl Group {
             known += 1;
             least = least.min(self.count(domain));
         }
-        if known < min_domains || least == u32::MAX {
+        let too_few = known < min_domains && !planted::is_on(Bug::MinDomainsIgnored);
+        if too_few || least == u32::MAX {
             0
         } else {
             least

@@ -44,6 +44,10 @@ impl Api {
             .header("Authorization", &self.authorization)
             .send_json(object)
             .with_context(|| format!("POST {path}"))?;
+        // Namespaces stay when their case is over, and the same case may be tried again.
+        if answer.status().as_u16() == 409 && object["kind"] == "Namespace" {
+            return Ok(());
+        }
         read(answer, &format!("POST {path} of {object}")).map(drop)
     }
 
@@ -78,6 +82,7 @@ fn collection(object: &Value) -> Result<String> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     Ok(match object["kind"].as_str() {
         Some("Namespace") => "/api/v1/namespaces".to_owned(),
+        Some("CSINode") => "/apis/storage.k8s.io/v1/csinodes".to_owned(),
         Some("Node") => "/api/v1/nodes".to_owned(),
         Some("PersistentVolume") => "/api/v1/persistentvolumes".to_owned(),
         Some("PersistentVolumeClaim") => {

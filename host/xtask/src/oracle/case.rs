@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kerf_core::Snapshot;
-use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
+use kerf_core::instance_type::{CapacityType, InstanceType, Offering, Reservation};
 use kerf_core::labels;
 use kerf_core::node::Node;
 use kerf_core::node_pool::{NodePool, NodeTemplate};
@@ -13,6 +13,7 @@ use kerf_core::price::Price;
 use kerf_core::requirement::{Operator, Requirement};
 use kerf_core::resources::{CPU, NODES, PODS, Resources};
 use kerf_core::selector::Labels;
+use kerf_core::snapshot::{MinValuesPolicy, PreferencePolicy, Settings};
 use kerf_core::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 
 use super::dice::Dice;
@@ -25,6 +26,13 @@ pub(super) const GPU: &str = "nvidia.com/gpu";
 pub(super) const ENI: &str = "aliyun/eni";
 const GIBIBYTE: i64 = 1 << 30;
 const MEBIBYTE: i64 = 1 << 20;
+/// Far from the seeds of other draws.
+const LATE: u64 = 1 << 40;
+/// The driver of all volumes.
+pub(super) const DRIVER: &str = "disk.example.com";
+
+/// What counts the volumes that an instance type can attach.
+pub(super) const ATTACHMENTS: &str = "attachable-volumes-csi-";
 
 /// A case: what is planned, and which kinds of constraint it has.
 #[derive(Debug)]
@@ -38,21 +46,26 @@ impl Case {
     pub(super) fn draw(seed: u64) -> Self {
         let mut draw = Draw {
             dice: Dice::new(seed),
+            late: Dice::new(seed.wrapping_add(LATE)),
             seed,
             kinds: BTreeSet::new(),
         };
         let types = draw.instance_types();
-        let pools: Vec<Arc<NodePool>> = (0..draw.dice.between(1, 3))
-            .map(|idx| Arc::new(draw.pool(idx, &types)))
+        let mut pools: Vec<NodePool> = (0..draw.dice.between(1, 3))
+            .map(|idx| draw.pool(idx, &types))
             .collect();
-        let nodes = (0..draw.dice.between(0, 4))
+        let guarded = draw.guarded_zone(&mut pools);
+        let pools: Vec<Arc<NodePool>> = pools.into_iter().map(Arc::new).collect();
+        let mut nodes: Vec<Arc<Node>> = (0..draw.dice.between(0, 4))
             .map(|idx| Arc::new(draw.node(idx, &pools)))
             .collect();
+        nodes.extend(guarded.map(Arc::new));
         let daemon_pods = (0..draw.dice.between(0, 2))
             .map(|idx| draw.daemon(idx))
             .collect();
         let pending_pods = draw.pending();
         let namespaces = draw.namespaces();
+        let settings = draw.settings();
         Self {
             seed,
             snapshot: Snapshot {
@@ -61,7 +74,7 @@ impl Case {
                 pending_pods,
                 daemon_pods,
                 namespaces,
-                ..Snapshot::default()
+                settings,
             },
             kinds: draw.kinds,
         }
@@ -72,6 +85,8 @@ impl Case {
 #[derive(Debug)]
 pub(super) struct Draw {
     pub(super) dice: Dice,
+    /// For kinds that came later, so that the older draws of a seed stay what they were.
+    pub(super) late: Dice,
     pub(super) seed: u64,
     pub(super) kinds: BTreeSet<&'static str>,
 }
@@ -84,6 +99,26 @@ impl Draw {
             self.kinds.insert(kind);
         }
         drawn
+    }
+
+    /// As [`Self::kind`], without a change of what else is drawn.
+    pub(super) fn late_kind(&mut self, kind: &'static str, percent: i64) -> bool {
+        let drawn = self.late.percent(percent);
+        if drawn {
+            self.kinds.insert(kind);
+        }
+        drawn
+    }
+
+    fn settings(&mut self) -> Settings {
+        let mut settings = Settings::default();
+        if self.late_kind("preferences ignored", 20) {
+            settings.preference_policy = PreferencePolicy::Ignore;
+        }
+        if self.late_kind("minValues at best effort", 40) {
+            settings.min_values_policy = MinValuesPolicy::BestEffort;
+        }
+        settings
     }
 
     pub(super) fn namespace(&self, name: &str) -> String {
@@ -131,13 +166,27 @@ impl Draw {
             .with(PODS, max_pods)
             .with(GPU, gpus)
             .with(ENI, enis);
+        let capacity = if self.late_kind("attach limit of an instance type", 15) {
+            capacity.with(&format!("{ATTACHMENTS}{DRIVER}"), self.late.between(1, 3))
+        } else {
+            capacity
+        };
         let labels = [
             Requirement::in_values(labels::ARCH, [arch]),
             Requirement::in_values(labels::OS, ["linux"]),
             Requirement::in_values(labels::INSTANCE_CPU, [vcpu.to_string()]),
         ];
         let overhead = Resources::of(100, 200 * MEBIBYTE);
-        let offerings = self.offerings(vcpu);
+        let mut offerings = self.offerings(vcpu);
+        if self.late_kind("reserved capacity", 15) {
+            let zone = self.late.pick(&ZONES);
+            let mut offering = Offering::new(zone, CapacityType::Reserved, Price::from_micros(1));
+            offering.reservation = Some(Reservation {
+                id: format!("reservation-{idx}").into(),
+                remaining: u32::try_from(self.late.between(1, 2)).unwrap_or(1),
+            });
+            offerings.push(offering);
+        }
         InstanceType::new(format!("type-{idx}"), labels, capacity, overhead, offerings)
     }
 
@@ -177,6 +226,38 @@ impl Draw {
         pool
     }
 
+    /// A zone to which no pool can grow, and whose only node is tainted: whether it counts is up to nodeTaintsPolicy.
+    fn guarded_zone(&mut self, pools: &mut [NodePool]) -> Option<Node> {
+        if !self.late_kind("zone behind a taint", 25) {
+            return None;
+        }
+        for pool in pools {
+            let others = Requirement::in_values(labels::ZONE, ["zone-a", "zone-b"]);
+            pool.template.requirements.add(others);
+        }
+        let name = format!("case-{}-guarded", self.seed);
+        let capacity = Resources::of(4000, 8 * GIBIBYTE).with(PODS, 10);
+        let labels = [
+            (labels::HOSTNAME, name.as_str()),
+            (labels::OS, "linux"),
+            (labels::ARCH, "amd64"),
+            (labels::ZONE, "zone-c"),
+        ];
+        Some(Node {
+            name: Some(name.as_str().into()),
+            labels: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            taints: vec![dedicated(TaintEffect::NoSchedule)],
+            allocatable: capacity.clone(),
+            capacity,
+            is_ready: true,
+            is_registered: true,
+            is_initialized: true,
+            ..Node::default()
+        })
+    }
+
     fn template(&mut self) -> NodeTemplate {
         let mut template = NodeTemplate::default();
         if self.kind("label of a pool", 25) {
@@ -209,6 +290,10 @@ impl Draw {
         if self.kind("start-up taint", 10) {
             let taint = Taint::new("example.com/agent", TaintEffect::NoSchedule);
             template.startup_taints.push(taint);
+        }
+        if self.late_kind("minValues", 12) {
+            let several = Requirement::exists(labels::INSTANCE_TYPE).with_min_values(Some(2));
+            template.requirements.add(several);
         }
         template
     }
@@ -260,6 +345,14 @@ impl Draw {
         node.pods = (0..self.dice.between(0, 3))
             .map(|pod| Arc::new(self.bound_pod(idx, pod)))
             .collect();
+        if self.late_kind("attach limit of a node", 25) {
+            let limit = u32::try_from(self.late.between(0, 2)).unwrap_or(0);
+            node.attachment_limits.insert(DRIVER.to_owned(), limit);
+        }
+        if node.is_managed() && self.late_kind("node that is being removed", 30) {
+            node.is_marked_for_deletion = true;
+            node.taints.push(Taint::disrupted());
+        }
         node
     }
 
@@ -321,5 +414,27 @@ pub(super) fn tolerate_everything() -> Toleration {
         operator: TolerationOperator::Exists,
         value: String::new(),
         effect: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cases of one run, as many as the oracle tries before a release.
+    const CASES: u64 = 500;
+
+    #[test]
+    fn every_kind_of_constraint_is_in_a_tenth_of_the_cases() {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for kind in (1..=CASES).flat_map(|seed| Case::draw(seed).kinds) {
+            *counts.entry(kind).or_default() += 1;
+        }
+
+        let rare: Vec<_> = counts
+            .iter()
+            .filter(|(_, count)| **count * 10 < CASES)
+            .collect();
+        assert!(rare.is_empty(), "{rare:?} of {CASES}");
     }
 }

@@ -1,6 +1,10 @@
 //! The nodes that a case needs on the real API server: what exists, what the plan makes, and one of each shape that a
 //! pool could still make.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kerf_core::ids::ReservationId;
 use kerf_core::instance_type::{InstanceType, Offering};
 use kerf_core::labels;
 use kerf_core::node::Node;
@@ -8,10 +12,11 @@ use kerf_core::node_pool::NodePool;
 use kerf_core::plan::{PlannedClaim, PlannedOffering};
 use kerf_core::resources::{NODES, Resources};
 use kerf_core::selector::Labels;
+use kerf_core::snapshot::MinValuesPolicy;
 use kerf_core::taint::Taint;
 use kerf_core::{Plan, Snapshot};
 
-use super::case::TEAM;
+use super::case::{ATTACHMENTS, TEAM};
 
 /// More shapes than this take too long and say nothing new.
 const FRESH_MAX: usize = 60;
@@ -24,6 +29,8 @@ pub(super) struct Machine {
     pub(super) taints: Vec<Taint>,
     pub(super) capacity: Resources,
     pub(super) allocatable: Resources,
+    /// Volumes that it can attach, by driver.
+    pub(super) attachment_limits: BTreeMap<String, u32>,
 }
 
 impl Machine {
@@ -38,6 +45,7 @@ impl Machine {
             taints: node.effective_taints().cloned().collect(),
             capacity: node.capacity.clone(),
             allocatable: node.allocatable.clone(),
+            attachment_limits: node.attachment_limits.clone(),
         }
     }
 
@@ -61,12 +69,16 @@ impl Machine {
             labels::CAPACITY_TYPE,
             offering.capacity_type.as_str(),
         );
+        if let Some(id) = &offering.reservation {
+            set(&mut all, labels::RESERVATION_ID, id);
+        }
         Self {
             name: name.to_owned(),
             labels: ready(all, name, pool),
             taints: claim.taints.clone(),
             capacity: offering.capacity.clone(),
             allocatable: offering.allocatable.clone(),
+            attachment_limits: limits(&offering.allocatable),
         }
     }
 
@@ -85,6 +97,9 @@ impl Machine {
             labels::CAPACITY_TYPE,
             offering.capacity_type.as_str(),
         );
+        if let Some(reservation) = &offering.reservation {
+            set(&mut all, labels::RESERVATION_ID, &reservation.id);
+        }
         if let Some(team) = team {
             set(&mut all, TEAM, team);
         }
@@ -94,8 +109,17 @@ impl Machine {
             taints: pool.template.taints.clone(),
             capacity: it.capacity.clone(),
             allocatable: it.allocatable_of(offering),
+            attachment_limits: limits(&it.capacity),
         }
     }
+}
+
+fn limits(allocatable: &Resources) -> BTreeMap<String, u32> {
+    let counted = allocatable.iter().filter_map(|(name, amount)| {
+        let driver = name.strip_prefix(ATTACHMENTS)?;
+        Some((driver.to_owned(), u32::try_from(amount).ok()?))
+    });
+    counted.collect()
 }
 
 fn labels_of_type(it: &InstanceType) -> Labels {
@@ -120,7 +144,11 @@ fn set(all: &mut Labels, key: &str, value: &str) {
 /// One machine of each shape that the pools could still make within their limits.
 pub(super) fn fresh(seed: u64, snapshot: &Snapshot, plan: &Plan) -> Vec<Machine> {
     let mut machines = Vec::new();
-    for pool in &snapshot.pools {
+    // One node says nothing about a pool that makes none unless it could make several.
+    let is_strict = snapshot.settings.min_values_policy == MinValuesPolicy::Strict;
+    let makes_one =
+        |pool: &&Arc<NodePool>| !(is_strict && pool.template.requirements.has_min_values());
+    for pool in snapshot.pools.iter().filter(makes_one) {
         let used = used(snapshot, plan, pool);
         let teams: Vec<Option<&str>> = match pool.template.requirements.on(TEAM) {
             Some(requirement) => requirement.values().map(Some).collect(),
@@ -132,7 +160,19 @@ pub(super) fn fresh(seed: u64, snapshot: &Snapshot, plan: &Plan) -> Vec<Machine>
                 continue;
             }
             let can_be_bought = |offering: &&Offering| {
-                offering.is_available() && offering.is_allowed_by(&pool.template.requirements)
+                let is_taken = |id: &ReservationId| {
+                    let offerings = plan
+                        .new_claims
+                        .iter()
+                        .flat_map(|claim| claim.offerings.iter());
+                    offerings
+                        .filter_map(|it| it.reservation.as_ref())
+                        .any(|it| it == id)
+                };
+                let reservation = offering.reservation.as_ref();
+                reservation.is_none_or(|it| !is_taken(&it.id))
+                    && offering.is_available()
+                    && offering.is_allowed_by(&pool.template.requirements)
             };
             for offering in it.offerings.iter().filter(can_be_bought) {
                 for team in &teams {

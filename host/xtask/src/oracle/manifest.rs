@@ -1,5 +1,7 @@
 //! Our types as the objects that an API server takes.
 
+use std::collections::BTreeMap;
+
 use kerf_core::pod::{
     HostPort, NodeInclusionPolicy, PodAffinityTerm, PodSpec, Protocol, TopologySpread, Weighted,
     WhenUnsatisfiable,
@@ -63,6 +65,18 @@ pub(super) fn daemon_set(namespace: &str, name: &str, spec: &PodSpec) -> Value {
             "selector": {"matchLabels": spec.labels},
             "template": {"metadata": {"labels": pod_labels}, "spec": pod_spec(spec)},
         },
+    })
+}
+
+/// How many volumes of each driver a node can attach.
+pub(super) fn csi_node(name: &str, limits: &BTreeMap<String, u32>) -> Value {
+    let drivers = limits.iter().map(|(driver, limit)| {
+        json!({"name": driver, "nodeID": name, "allocatable": {"count": limit}, "topologyKeys": null})
+    });
+    json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
+        "metadata": {"name": name, "labels": {RUN_LABEL: "yes"}},
+        "spec": {"drivers": drivers.collect::<Vec<_>>()},
     })
 }
 

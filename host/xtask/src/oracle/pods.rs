@@ -11,9 +11,9 @@ use kerf_core::requirement::{Operator, Requirement};
 use kerf_core::requirements::Requirements;
 use kerf_core::selector::{LabelSelector, SelectorExpression, SelectorOperator};
 use kerf_core::taint::{Toleration, TolerationOperator};
-use kerf_core::volume::Volume;
+use kerf_core::volume::{Attachment, Volume};
 
-use super::case::{DEDICATED, Draw, ENI, GPU, TEAM, ZONES, tolerate_everything};
+use super::case::{DEDICATED, DRIVER, Draw, ENI, GPU, TEAM, ZONES, tolerate_everything};
 
 pub(super) const APPS: [&str; 4] = ["web", "db", "cache", "batch"];
 const MEBIBYTE: i64 = 1 << 20;
@@ -83,13 +83,14 @@ impl Draw {
         }
         if self.kind("tolerations", 30) {
             let all = self.dice.percent(40);
+            let is_other = !all && self.late_kind("toleration of another value", 40);
             spec.tolerations.push(if all {
                 tolerate_everything()
             } else {
                 Toleration {
                     key: Some(DEDICATED.to_owned()),
                     operator: TolerationOperator::Equal,
-                    value: "yes".to_owned(),
+                    value: if is_other { "no" } else { "yes" }.to_owned(),
                     effect: None,
                 }
             });
@@ -223,7 +224,10 @@ impl Draw {
                     labels::ZONE,
                     zones.iter().copied(),
                 )])],
-                attachment: None,
+                attachment: Some(Attachment {
+                    driver: DRIVER.to_owned(),
+                    handle: format!("{}-{}", pod.namespace, pod.name),
+                }),
                 problem: None,
             });
             pod.spec = Arc::new(spec);

@@ -15,7 +15,7 @@ use kerf_core::plan::PlacementTarget;
 use kerf_core::pod::{NodeInclusionPolicy, Pod, PodSpec, WhenUnsatisfiable};
 use kerf_core::reason::UnschedulableReason;
 use kerf_core::resources::Resources;
-use kerf_core::{Plan, Preferences, WorkBudget, schedule};
+use kerf_core::{Plan, Preferences, Snapshot, WorkBudget, schedule};
 use serde_json::{Value, json};
 
 use super::api::Api;
@@ -62,13 +62,17 @@ struct Outcome {
     message: String,
 }
 
-pub(super) fn run(api: &Api, case: &Case) -> Result<Verdict> {
-    let plan = schedule(
+/// The plan of a case.
+pub(super) fn plan(case: &Case) -> Plan {
+    schedule(
         &case.snapshot,
         &Preferences::none(),
         WorkBudget::ROUND,
         Timestamp::UNIX_EPOCH,
-    );
+    )
+}
+
+pub(super) fn run(api: &Api, case: &Case, plan: Plan) -> Result<Verdict> {
     let mut trial = Trial {
         api,
         case,
@@ -79,6 +83,19 @@ pub(super) fn run(api: &Api, case: &Case) -> Result<Verdict> {
     trial.clean()?;
     result?;
     Ok(trial.verdict)
+}
+
+/// The pods that look for a place: those that wait, and those of nodes that are being removed.
+fn homeless(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
+    let leaving = snapshot
+        .nodes
+        .iter()
+        .filter(|node| node.is_marked_for_deletion);
+    let pods = snapshot
+        .pending_pods
+        .iter()
+        .chain(leaving.flat_map(|node| &node.pods));
+    pods.cloned().collect()
 }
 
 impl Trial<'_> {
@@ -100,7 +117,8 @@ impl Trial<'_> {
         let mut targets = BTreeMap::new();
         for node in &snapshot.nodes {
             self.create_node(&Machine::existing(node), None)?;
-            for pod in &node.pods {
+            // The pods of a node that is being removed have been evicted.
+            for pod in node.pods.iter().filter(|_| !node.is_marked_for_deletion) {
                 let mut object = manifest::pod(&pod.namespace, &pod.name, &pod.spec);
                 object["spec"]["nodeName"] = json!(node.display_name());
                 self.api.create(&object)?;
@@ -146,6 +164,10 @@ impl Trial<'_> {
     }
 
     fn create_node(&self, machine: &Machine, extra: Option<&str>) -> Result<()> {
+        if !machine.attachment_limits.is_empty() {
+            let limits = manifest::csi_node(&machine.name, &machine.attachment_limits);
+            self.api.create(&limits)?;
+        }
         let own = own_pin(&machine.name);
         let pinned = |resources: &Resources| {
             let resources = resources.clone().with(&own, PIN_AMOUNT);
@@ -165,7 +187,8 @@ impl Trial<'_> {
 
     /// Every pod on its planned node, in the order of the plan.
     fn offer_planned(&mut self, targets: &BTreeMap<String, String>) -> Result<()> {
-        let pods: BTreeMap<&str, &Arc<Pod>> = by_uid(&self.case.snapshot.pending_pods);
+        let homeless = homeless(&self.case.snapshot);
+        let pods: BTreeMap<&str, &Arc<Pod>> = by_uid(&homeless);
         let mut offered = Vec::new();
         for uid in &self.plan.order {
             let (Some(pod), Some(node)) = (pods.get(&**uid), targets.get(&**uid)) else {
@@ -175,7 +198,7 @@ impl Trial<'_> {
             };
             offered.push((*pod, node.as_str()));
         }
-        for pod in &self.case.snapshot.pending_pods {
+        for pod in &homeless {
             let is_refused = self
                 .plan
                 .unschedulable
@@ -261,10 +284,14 @@ impl Trial<'_> {
             if self.verdict.unschedulable > 0 {
                 self.api
                     .delete(&format!("/api/v1/nodes/{}", machine.name))?;
+                self.api.delete(&format!(
+                    "/apis/storage.k8s.io/v1/csinodes/{}",
+                    machine.name
+                ))?;
             }
         }
         let mut count = 0;
-        for pod in &self.case.snapshot.pending_pods {
+        for pod in &homeless(&self.case.snapshot) {
             if targets.contains_key(&*pod.uid) {
                 self.create_pod(pod, "free", |_| {})?;
                 count += 1;
@@ -388,6 +415,7 @@ impl Trial<'_> {
                 .delete(&format!("/apis/apps/v1/namespaces/{namespace}/daemonsets"))?;
         }
         self.api.delete("/api/v1/nodes")?;
+        self.api.delete("/apis/storage.k8s.io/v1/csinodes")?;
         for namespace in self.case.snapshot.namespaces.keys() {
             self.api.delete(&format!(
                 "/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0"
