@@ -20,6 +20,7 @@ const SOURCES: &[&str] = &[
     include_str!("kube_scheduler.rs"),
     include_str!("properties.rs"),
     include_str!("requirement_vectors.rs"),
+    include_str!("../../kerf-state/src/tests/join.rs"),
 ];
 
 /// Section and bullet, and the tests that prove it.
@@ -268,6 +269,10 @@ const TABLE: &[(&str, &[&str])] = &[
             "custom_labels_of_the_pool_can_be_selected_and_end_up_on_the_claim",
             "f49_labels_of_registration_are_met_and_never_written_into_a_claim",
         ],
+    ),
+    (
+        "2.24 one stuck claim never stops the world",
+        &["a_claim_that_never_launches_stops_nobody_else"],
     ),
     (
         "design: ties",

@@ -248,3 +248,38 @@ spec: {providerID: 'alicloud://cn-hangzhou.i-1'}
     cluster.reset::<Node>([]);
     assert_eq!(cluster.nodes_of("cn-hangzhou.i-1").count(), 0);
 }
+
+#[test]
+fn a_claim_that_never_launches_stops_nobody_else() {
+    let world = format!(
+        "{CLAIM}
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: node-2}}
+status:
+  conditions: [{{type: Ready, status: 'True'}}]
+  allocatable: {{cpu: 4, memory: 8Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: web, namespace: default, uid: web}}
+spec: {{containers: [{{name: main, resources: {{requests: {{cpu: 1, memory: 1Gi}}}}}}]}}
+status:
+  conditions: [{{type: PodScheduled, status: 'False', reason: Unschedulable}}]
+"
+    );
+
+    let plan = kerf_core::schedule(
+        &snapshot(&cluster(&world)),
+        &kerf_core::Preferences::none(),
+        kerf_core::WorkBudget::ROUND,
+        at(0),
+    );
+
+    assert_eq!(plan.unschedulable_pods(), 0, "{:?}", plan.unschedulable);
+    assert_eq!(
+        plan.placements[0].node,
+        PlacementTarget::Node("node-2".into())
+    );
+}
