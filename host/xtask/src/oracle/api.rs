@@ -9,6 +9,8 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+use super::manifest::{PRIORITIES, priority_class};
+
 /// A local server answers in milliseconds; this is for a machine on which others compile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -20,6 +22,7 @@ pub(super) struct Api {
 }
 
 impl Api {
+    /// Connects, and makes what all cases share.
     pub(super) fn new(control_plane: &ControlPlane) -> Result<Self> {
         let authority = Certificate::from_pem(control_plane.ca_pem().as_bytes())?;
         let tls = TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(vec![authority])));
@@ -29,11 +32,15 @@ impl Api {
             .http_status_as_error(false)
             .proxy(None)
             .build();
-        Ok(Self {
+        let api = Self {
             agent: agent.into(),
             url: control_plane.server_url(),
             authorization: format!("Bearer {}", control_plane.token()),
-        })
+        };
+        for (name, priority) in PRIORITIES {
+            api.create(&priority_class(name, priority))?;
+        }
+        Ok(api)
     }
 
     /// Creates an object where its kind lives.
@@ -84,6 +91,7 @@ fn collection(object: &Value) -> Result<String> {
         Some("Namespace") => "/api/v1/namespaces".to_owned(),
         Some("CSINode") => "/apis/storage.k8s.io/v1/csinodes".to_owned(),
         Some("Node") => "/api/v1/nodes".to_owned(),
+        Some("PriorityClass") => "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),
         Some("PersistentVolume") => "/api/v1/persistentvolumes".to_owned(),
         Some("PersistentVolumeClaim") => {
             format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims")

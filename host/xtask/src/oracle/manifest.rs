@@ -112,6 +112,17 @@ pub(super) fn bound_volume(
     [persistent_volume, claim]
 }
 
+/// The classes that pods can be of. Priority decides who is first in kube-scheduler's queue; that it would also evict
+/// others is switched off, since kerf plans no evictions.
+pub(super) const PRIORITIES: [(&str, i32); 2] = [("oracle-high", 1000), ("oracle-low", -10)];
+
+pub(super) fn priority_class(name: &str, priority: i32) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": name}, "value": priority, "preemptionPolicy": "Never",
+    })
+}
+
 fn pod_spec(spec: &PodSpec) -> Value {
     let requests = quantities(&without_pods(&spec.requests));
     // Kubernetes wants limits for extended resources.
@@ -126,6 +137,9 @@ fn pod_spec(spec: &PodSpec) -> Value {
     if !required.is_empty() {
         node_affinity[REQUIRED] = json!({"nodeSelectorTerms": required});
     }
+    let class = PRIORITIES
+        .into_iter()
+        .find(|(_, priority)| *priority == spec.priority);
     let gates: Vec<Value> = spec
         .scheduling_gates
         .iter()
@@ -139,6 +153,7 @@ fn pod_spec(spec: &PodSpec) -> Value {
             "ports": each(&spec.host_ports, port),
         }],
         "terminationGracePeriodSeconds": 0,
+        "priorityClassName": class.map(|(name, _)| name),
         "automountServiceAccountToken": false,
         "nodeSelector": spec.node_selector,
         "affinity": {

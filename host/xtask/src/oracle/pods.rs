@@ -14,6 +14,7 @@ use kerf_core::taint::{Toleration, TolerationOperator};
 use kerf_core::volume::{Attachment, Volume};
 
 use super::case::{DEDICATED, DRIVER, Draw, ENI, GPU, TEAM, ZONES, tolerate_everything};
+use super::manifest;
 
 pub(super) const APPS: [&str; 4] = ["web", "db", "cache", "batch"];
 const MEBIBYTE: i64 = 1 << 20;
@@ -54,6 +55,9 @@ impl Draw {
         self.place_by_pods(&mut spec, app);
         self.spread(&mut spec, app);
         self.resources(&mut spec);
+        if self.late_kind("priority", 10) {
+            spec.priority = self.late.pick(&manifest::PRIORITIES).1;
+        }
         spec
     }
 

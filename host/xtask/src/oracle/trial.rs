@@ -210,7 +210,12 @@ impl Trial<'_> {
             }
         }
         self.verdict.placed = offered.len();
-        for (pod, node) in &offered {
+        for (idx, (pod, node)) in offered.iter().enumerate() {
+            // A higher priority would overtake those that still wait, and the plan's order is what is tried.
+            let overtakes = idx > 0 && offered[idx - 1].0.spec.priority < pod.spec.priority;
+            if overtakes {
+                self.settle("planned", idx)?;
+            }
             self.create_pod(pod, "planned", |object| pin(object, &pod.spec, node))?;
         }
         for refused in self.settle("planned", offered.len())? {
@@ -324,7 +329,9 @@ impl Trial<'_> {
             if (bound, judged) != last {
                 last = (bound, judged);
                 changed = Instant::now();
-            } else if judged >= count && changed.elapsed() > QUIET {
+            } else if judged >= count
+                && (changed.elapsed() > QUIET || (bound == 0 && self.saw_all_nodes(&outcomes)?))
+            {
                 return Ok(outcomes);
             } else if changed.elapsed() > DAEMONS_TIMEOUT {
                 bail!(
@@ -334,6 +341,12 @@ impl Trial<'_> {
             }
             thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// Whether every refusal speaks of every node. While no pod is bound nothing can change it any more.
+    fn saw_all_nodes(&self, outcomes: &[Outcome]) -> Result<bool> {
+        let all = format!("0/{} nodes", self.api.list("/api/v1/nodes")?.len());
+        Ok(outcomes.iter().all(|it| it.message.starts_with(&all)))
     }
 
     /// Waits until each daemonset has a pod on each of its nodes, and each of these has been judged.
