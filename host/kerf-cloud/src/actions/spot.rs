@@ -42,12 +42,12 @@ struct SpotZones {
     available_spot_zone: Vec<SpotZone>,
 }
 
-/// Builds the call for the whole region.
+/// Builds the call for the whole region; without the answer spot prices are estimated.
 #[must_use]
 pub fn describe_spot_advice_request(region_id: &str) -> Request {
     let mut params = Params::new();
     params.put("RegionId", region_id);
-    Request::rpc(Product::Ecs, "DescribeSpotAdvice", params)
+    Request::rpc(Product::Ecs, "DescribeSpotAdvice", params).optional()
 }
 
 impl Client {

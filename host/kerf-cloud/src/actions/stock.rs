@@ -104,7 +104,7 @@ struct Zones {
     zone: Vec<ZoneItem>,
 }
 
-/// Builds the call for all types of the region.
+/// Builds the call for all types of the region; without the answer stock is learnt from launches.
 #[must_use]
 pub fn describe_available_resource_request(region_id: &str, market: StockMarket) -> Request {
     let strategy = match market {
@@ -119,7 +119,7 @@ pub fn describe_available_resource_request(region_id: &str, market: StockMarket)
     params.put("SpotStrategy", strategy);
     params.put("IoOptimized", "optimized");
     params.put("NetworkCategory", "vpc");
-    Request::rpc(Product::Ecs, "DescribeAvailableResource", params)
+    Request::rpc(Product::Ecs, "DescribeAvailableResource", params).optional()
 }
 
 /// Builds the call.

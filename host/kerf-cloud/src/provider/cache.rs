@@ -21,6 +21,7 @@ pub(crate) struct Cache<K, V> {
 struct Entry<V> {
     value: Arc<V>,
     read_at: Instant,
+    good_for: Duration,
 }
 
 impl<K: Ord + Clone, V> Cache<K, V> {
@@ -31,11 +32,11 @@ impl<K: Ord + Clone, V> Cache<K, V> {
         }
     }
 
-    /// The value, if it was read less than `ttl` ago.
+    /// The value, if it is still good.
     pub(crate) fn fresh(&self, key: &K) -> Option<Arc<V>> {
         self.with(|entries| {
             let entry = entries.get(key)?;
-            (entry.read_at.elapsed() < self.ttl).then(|| Arc::clone(&entry.value))
+            (entry.read_at.elapsed() < entry.good_for).then(|| Arc::clone(&entry.value))
         })
     }
 
@@ -45,15 +46,19 @@ impl<K: Ord + Clone, V> Cache<K, V> {
     }
 
     pub(crate) fn put(&self, key: K, value: V) -> Arc<V> {
-        let value = Arc::new(value);
+        self.put_for(key, Arc::new(value), self.ttl)
+    }
+
+    /// As [`Self::put`], with a time of its own: what stands in for an answer that did not come is good for less.
+    pub(crate) fn put_for(&self, key: K, value: Arc<V>, good_for: Duration) -> Arc<V> {
         let entry = Entry {
             value: Arc::clone(&value),
             read_at: Instant::now(),
+            good_for,
         };
         self.with(|entries| {
             if entries.len() >= ENTRIES_MAX {
-                let ttl = self.ttl;
-                entries.retain(|_, entry| entry.read_at.elapsed() < ttl);
+                entries.retain(|_, entry| entry.read_at.elapsed() < entry.good_for);
             }
             entries.insert(key, entry);
         });

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kerf_core::instance_type::CapacityType;
 use tracing::warn;
 
 use crate::actions::stock::{AvailableZone, StockMarket};
-use crate::error::CloudError;
+use crate::error::{CloudError, ErrorClass};
 use crate::provider::cache::Cache;
 use crate::provider::config::{CniMode, ProviderConfig};
 use crate::provider::facts::TypeFacts;
@@ -16,6 +17,9 @@ use crate::rpc::Client;
 
 /// Mask of a Flannel cluster that does not say its own: ACK's default of 64 pods per node.
 const FLANNEL_MASK_DEFAULT: u8 = 26;
+
+/// Long enough that an API that is down costs few calls, short enough that estimates do not outlive the trouble.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Types by name.
 pub(crate) type Types = BTreeMap<String, TypeFacts>;
@@ -81,6 +85,8 @@ pub(crate) struct Region {
     discounts: Cache<(), SpotDiscounts>,
     networks: Cache<String, CniMode>,
     cni: Option<CniMode>,
+    types_ttl: Duration,
+    stock_ttl: Duration,
 }
 
 impl Region {
@@ -92,6 +98,8 @@ impl Region {
             discounts: Cache::new(config.types_ttl),
             networks: Cache::new(config.types_ttl),
             cni: config.cni,
+            types_ttl: config.types_ttl,
+            stock_ttl: config.stock_ttl,
         }
     }
 
@@ -135,9 +143,9 @@ impl Region {
         }
         if let Some(error) = failure {
             warn!(%error, "the stock table cannot be read; stock is learnt from launches meanwhile");
-            if let Some(old) = self.stock.stale(&()) {
-                return old;
-            }
+            let stand_in = self.stock.stale(&()).unwrap_or_else(|| Arc::new(stock));
+            let good_for = stand_in_good_for(&error, self.stock_ttl);
+            return self.stock.put_for((), stand_in, good_for);
         }
         self.stock.put((), stock)
     }
@@ -165,10 +173,9 @@ impl Region {
             }
             Err(error) => {
                 warn!(%error, "spot prices cannot be read; they are estimated meanwhile");
-                let old = self.discounts.stale(&());
-                // Also kept when empty, so that a missing permission is asked for once an hour and not at every pass.
-                self.discounts
-                    .put((), old.map(|old| (*old).clone()).unwrap_or_default())
+                let stand_in = self.discounts.stale(&()).unwrap_or_default();
+                let good_for = stand_in_good_for(&error, self.types_ttl);
+                self.discounts.put_for((), stand_in, good_for)
             }
         }
     }
@@ -192,6 +199,15 @@ impl Region {
             }
             Err(error) => self.networks.stale(&key).map(|cni| *cni).ok_or(error),
         }
+    }
+}
+
+/// How long old or empty data stands in for an optional answer. A missing permission is asked for as rarely as the
+/// data itself; what only failed is asked for again soon, but not by every pass.
+fn stand_in_good_for(error: &CloudError, ttl: Duration) -> Duration {
+    match error.class() {
+        ErrorClass::Auth(_) => ttl,
+        _ => ttl.min(ASK_AGAIN_AFTER),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::rpc::endpoint::{self, Product};
 use crate::rpc::limiter::Limiter;
 use crate::rpc::reply::{Reply, parse_retry_after};
 use crate::rpc::request::Request;
-use crate::rpc::retry::{Decision, decide};
+use crate::rpc::retry::{Decision, deadline, decide};
 use crate::rpc::sign::{Signed, Stamp, sign};
 use crate::rpc::stats::{ActionStats, Stats};
 use crate::rpc::unique;
@@ -121,22 +121,22 @@ impl Client {
         read: impl Fn(Reply) -> Result<T, CloudError>,
     ) -> Result<T, CloudError> {
         let Inner { config, .. } = &*self.inner;
-        let deadline = Instant::now() + config.deadline;
+        let limit = deadline(request.patience, config);
+        let deadline = Instant::now() + limit;
         let mut attempt = 1;
         loop {
             let outcome = timeout_at(deadline, self.attempt(request, &read)).await;
             let error = match outcome {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => error,
-                Err(_) => self.timed_out(request),
+                Err(_) => self.timed_out(request, limit),
             };
-            let Decision::Again(pause) = decide(&error, attempt, config) else {
+            let Decision::Again(pause) = decide(&error, attempt, request.patience, config) else {
                 return Err(error);
             };
             debug!(action = request.action, attempt, ?pause, %error, "cloud call is tried again");
             if Instant::now() + pause >= deadline {
                 let last = Box::new(error);
-                let limit = config.deadline;
                 return Err(CloudError::Deadline {
                     action: request.action,
                     limit,
@@ -249,14 +249,14 @@ impl Client {
         }
     }
 
-    fn timed_out(&self, request: &Request) -> CloudError {
+    fn timed_out(&self, request: &Request, limit: Duration) -> CloudError {
         let host = self
             .base(request.product)
             .map_or_else(|_| String::new(), |base| base.host.clone());
         CloudError::Timeout {
             action: request.action,
             host,
-            limit: self.inner.config.deadline,
+            limit,
         }
     }
 

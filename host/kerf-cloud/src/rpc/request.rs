@@ -15,6 +15,18 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// JSON body of a ROA call.
     pub body: Option<String>,
+    /// How long the caller would wait for the answer.
+    pub patience: Patience,
+}
+
+/// What the caller does without the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patience {
+    /// It cannot go on: all attempts of the client's settings.
+    #[default]
+    Full,
+    /// It goes on with an estimate, so others must not wait long: few attempts, a short deadline.
+    Short,
 }
 
 /// The HTTP method.
@@ -46,6 +58,7 @@ impl Request {
             path: "/".to_owned(),
             query: params.into_pairs(),
             body: None,
+            patience: Patience::Full,
         }
     }
 
@@ -59,6 +72,7 @@ impl Request {
             path,
             query: query.into_pairs(),
             body: None,
+            patience: Patience::Full,
         }
     }
 
@@ -72,6 +86,16 @@ impl Request {
             path,
             query: Vec::new(),
             body: Some(body),
+            patience: Patience::Full,
+        }
+    }
+
+    /// For data that the caller can do without for a while.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        Self {
+            patience: Patience::Short,
+            ..self
         }
     }
 

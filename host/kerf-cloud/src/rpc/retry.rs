@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::{AuthProblem, CloudError, ErrorClass, Idempotency};
 use crate::rpc::config::ClientConfig;
+use crate::rpc::request::Patience;
 use crate::rpc::unique;
 
 /// What to do after a failed attempt.
@@ -20,10 +21,33 @@ const RESIGN_ATTEMPTS_MAX: u32 = 2;
 /// A call that throttles this often waits for the next minute anyway.
 const THROTTLE_PAUSE_FIRST: Duration = Duration::from_secs(1);
 
+/// One more attempt gets over a broken connection; what fails twice is not worth a class that waits to be ready.
+const OPTIONAL_ATTEMPTS_MAX: u32 = 2;
+/// A class that is not ready makes no nodes, so it may lose this long to data that only sorts its offerings.
+const OPTIONAL_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The time for all attempts of a call together.
+#[must_use]
+pub fn deadline(patience: Patience, config: &ClientConfig) -> Duration {
+    match patience {
+        Patience::Full => config.deadline,
+        Patience::Short => config.deadline.min(OPTIONAL_DEADLINE),
+    }
+}
+
 /// Decides; `attempt` counts from 1.
 #[must_use]
-pub fn decide(error: &CloudError, attempt: u32, config: &ClientConfig) -> Decision {
-    if attempt >= config.attempts_max {
+pub fn decide(
+    error: &CloudError,
+    attempt: u32,
+    patience: Patience,
+    config: &ClientConfig,
+) -> Decision {
+    let attempts_max = match patience {
+        Patience::Full => config.attempts_max,
+        Patience::Short => config.attempts_max.min(OPTIONAL_ATTEMPTS_MAX),
+    };
+    if attempt >= attempts_max {
         return Decision::GiveUp;
     }
     let exponent = attempt.saturating_sub(1).min(16);
@@ -71,5 +95,32 @@ fn retry_after(error: &CloudError) -> Option<Duration> {
         | CloudError::Timeout { .. }
         | CloudError::Deadline { .. }
         | CloudError::Config { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::rpc::config::Clock;
+    use crate::rpc::credentials::Credentials;
+
+    #[test]
+    fn a_reply_that_cannot_be_read_is_asked_for_once_more_when_it_is_optional() {
+        let credentials = Credentials::access_key("id", "secret");
+        let config = ClientConfig::new("r", credentials.into(), Clock::new(Timestamp::now));
+        let error = CloudError::Decode {
+            action: "DescribeSpotAdvice",
+            detail: "EOF".to_owned(),
+        };
+        let tries = |patience| {
+            (1..=config.attempts_max)
+                .find(|attempt| decide(&error, *attempt, patience, &config) == Decision::GiveUp)
+        };
+
+        assert_eq!(tries(Patience::Short), Some(2));
+        assert_eq!(tries(Patience::Full), Some(config.attempts_max));
+        assert!(deadline(Patience::Short, &config) < deadline(Patience::Full, &config));
     }
 }

@@ -228,3 +228,32 @@ async fn a_missing_permission_for_stock_and_prices_degrades_and_stops_nothing() 
             .all(|it| it.offerings.iter().all(|offering| offering.is_available()))
     );
 }
+
+#[tokio::test]
+async fn stock_and_prices_that_cannot_be_read_do_not_hold_up_a_class() {
+    let cloud = Cloud::start_with(World::default(), |config| {
+        // The pauses of the product: eight attempts would take half a minute.
+        config.backoff_first = Duration::from_millis(250);
+        config.backoff_max = Duration::from_secs(20);
+    })
+    .await;
+    let class = cloud.class().await;
+    for action in ["DescribeAvailableResource", "DescribeSpotAdvice"] {
+        cloud
+            .sim
+            .add_fault(fault(action, 100, false, Effect::Html502));
+    }
+    let started = tokio::time::Instant::now();
+
+    let types = cloud.provider.instance_types(&class).await.unwrap();
+    cloud.provider.instance_types(&class).await.unwrap();
+
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(!types.is_empty());
+    assert_eq!(
+        cloud.calls("DescribeSpotAdvice"),
+        2,
+        "one more attempt, then an estimate"
+    );
+    assert_eq!(cloud.calls("DescribeAvailableResource"), 4, "two markets");
+}
