@@ -14,6 +14,10 @@ use crate::stage::{NAMESPACE, Stage};
 const PREFER_FAMILY: &[u8] =
     include_bytes!("../../host/kerf-policy/tests/fixtures/prefer-family.wasm");
 
+const NODE_TUNING: &[u8] = include_bytes!("../../host/kerf-policy/tests/fixtures/node-tuning.wasm");
+
+const DIGESTS: &str = include_str!("../../host/kerf-policy/tests/fixtures/DIGESTS");
+
 const MANIFESTS: &str = r#"
 apiVersion: karpenter.alibabacloud.com/v1alpha1
 kind: ECSNodeClass
@@ -43,6 +47,10 @@ spec:
 "#;
 
 fn put_config_map(stage: &Stage, bytes: &[u8]) {
+    put_config_map_as(stage, "family", bytes);
+}
+
+fn put_config_map_as(stage: &Stage, name: &str, bytes: &[u8]) {
     let mut config_map = ConfigMap {
         binary_data: Some(BTreeMap::from([(
             "policy.wasm".to_owned(),
@@ -50,7 +58,7 @@ fn put_config_map(stage: &Stage, bytes: &[u8]) {
         )])),
         ..ConfigMap::default()
     };
-    config_map.metadata.name = Some("family".to_owned());
+    config_map.metadata.name = Some(name.to_owned());
     config_map.labels_mut().insert(
         "karpenter.alibabacloud.com/policy".to_owned(),
         "true".to_owned(),
@@ -62,13 +70,13 @@ fn put_config_map(stage: &Stage, bytes: &[u8]) {
     };
     stage
         .runtime
-        .block_on(api.patch("family", &params, &Patch::Apply(&config_map)))
+        .block_on(api.patch(name, &params, &Patch::Apply(&config_map)))
         .expect("put the ConfigMap");
 }
 
 /// Waits until the status says this about the policy: its state, and a part of its last error.
 fn until_policy(stage: &Stage, state: &str, error: &str) {
-    stage.until(&format!("policy family {state}: {error}"), || async {
+    stage.until(&format!("the policy is {state}: {error}"), || async {
         let classes: Vec<EcsNodeClass> = stage.list_async().await;
         let status = classes.into_iter().next()?.status?;
         let policy = status.policies.into_iter().next()?;
@@ -117,4 +125,63 @@ fn editing_the_configmap_changes_the_next_launch_without_a_restart() {
     let still = launch_one(&stage, "still");
     assert!(still.starts_with("ecs.g8i."), "{still}");
     assert!(stage.kerf_is_alive());
+}
+
+/// The manifests with this BootstrapUserData policy instead.
+fn with_tuning(digest: &str) -> String {
+    let tuning = format!(
+        r#"    - name: tuning
+      hook: BootstrapUserData
+      source: {{configMap: {{name: tuning}}}}
+      {digest}
+      config: {{sysctls: {{vm.max_map_count: "262144"}}}}
+---"#
+    );
+    let start = MANIFESTS.find("    - name: family").expect("the policy");
+    let end = MANIFESTS[start..].find("---").expect("the next document") + start;
+    format!("{}{tuning}{}", &MANIFESTS[..start], &MANIFESTS[end + 3..])
+}
+
+#[test]
+fn a_policy_writes_a_sysctl_that_the_booted_node_shows_once_its_digest_is_named() {
+    let mut stage = Stage::set();
+    stage.apply(&with_tuning(""));
+    put_config_map_as(&stage, "tuning", NODE_TUNING);
+    stage.start_kerf(&[]);
+    until_policy(&stage, "Failed", "set spec.policies[].digest to sha256:");
+
+    // Nobody said which version may run as root on every node, so no node starts without it.
+    stage.apply(&crate::scenarios::deployment("app", 1, "1100m", "1Gi", ""));
+    let claim = stage.until("a claim that says which policy it waits for", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        let is_told = |claim: &NodeClaim| {
+            let launched = kerf_api::condition::find(claim.conditions(), "Launched");
+            launched.is_some_and(|it| {
+                it.reason == "PolicyFailed" && it.message.contains("policy \"tuning\"")
+            })
+        };
+        claims.into_iter().find(is_told)
+    });
+    assert!(stage.instances().is_empty());
+
+    let digest = DIGESTS
+        .lines()
+        .find_map(|line| line.strip_suffix(" node-tuning.wasm"))
+        .expect("the digest of the fixture");
+    stage.apply(&with_tuning(&format!("digest: \"{digest}\"")));
+    until_policy(&stage, "Ready", "");
+    stage.until_bound(1);
+    let instances = stage.instances();
+    assert_eq!(instances.len(), 1);
+    let file = stage
+        .sim
+        .read_file(&instances[0].id, "/etc/sysctl.d/90-kerf.conf");
+    assert_eq!(
+        file.map(|it| String::from_utf8_lossy(&it).into_owned()),
+        Some("vm.max_map_count = 262144\n".to_owned()),
+        "{:?}",
+        stage.sim.boot_log(&instances[0].id)
+    );
+    let claims: Vec<NodeClaim> = stage.list();
+    assert_eq!(claims[0].name_any(), claim.name_any());
 }

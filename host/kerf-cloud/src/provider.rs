@@ -26,17 +26,12 @@ mod vswitches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use kerf_core::instance_type::InstanceType;
 
 use crate::actions::cluster::AttachScript;
-use crate::error::{CloudError, ErrorClass, Missing};
-use crate::provider::bootstrap::{
-    BootstrapError, JoinScript, JoinSettings, NodeSettings, UserData, compose,
-};
+use crate::error::CloudError;
 use crate::provider::cache::Cache;
-use crate::provider::capacity::{NodeCapacity, kubelet_config};
-use crate::provider::class::{Architecture, NodeClassSpec, ResolveProblem, ResolvedNodeClass};
+use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
 use crate::provider::describe::Describer;
 use crate::provider::instance::{DeleteOutcome, Instance};
@@ -46,9 +41,6 @@ use crate::provider::region::Region;
 use crate::provider::unavailable::UnavailableOfferings;
 use crate::provider::vswitches::InFlight;
 use crate::rpc::Client;
-
-/// How long the join token in a script is good for: the time an instance may take to boot, not more.
-const JOIN_TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long a surplus instance is asked to go before it is left to the orphan collection.
 const DISCARD_WAIT: Duration = Duration::from_secs(30);
@@ -254,88 +246,5 @@ impl Inner {
 
     async fn delete(&self, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
         delete::delete(&self.client, ids).await
-    }
-
-    /// The user data of a node, or the outcome of a launch that cannot have any.
-    async fn user_data(
-        &self,
-        class: &ResolvedNodeClass,
-        node: &NodeSettings,
-        capacity: &NodeCapacity,
-        architecture: Architecture,
-    ) -> Result<UserData, LaunchOutcome> {
-        let kubelet = kubelet_config(capacity, &class.spec, &self.config);
-        let cluster_id = class.cluster_id.as_str();
-        let settings = JoinSettings {
-            cluster_id,
-            node,
-            kubelet: &kubelet,
-        };
-        let join = if cluster_id.is_empty() {
-            JoinScript::from_template(&class.spec.join_template, &settings)
-        } else {
-            let script = self
-                .attach_script(class, architecture)
-                .await
-                .map_err(|error| script_failure(&error))?;
-            JoinScript::from_attach_script(&script, &settings)
-        };
-        let join = join.map_err(|error| bootstrap_failure(&error))?;
-        Ok(compose(&class.spec.user_data, &node.parts, join))
-    }
-
-    async fn attach_script(
-        &self,
-        class: &ResolvedNodeClass,
-        architecture: Architecture,
-    ) -> Result<Arc<String>, CloudError> {
-        let mut wanted = AttachScript {
-            arch: architecture.as_str(),
-            format_disk: class.spec.format_data_disk,
-            keep_instance_name: true,
-            ..AttachScript::default()
-        };
-        let key = (class.cluster_id.clone(), wanted.clone());
-        if let Some(script) = self.scripts.fresh(&key) {
-            return Ok(script);
-        }
-        let ends = self.client.now() + JOIN_TOKEN_LIFE;
-        wanted.expired = Some(ends.as_second());
-        let script = self
-            .client
-            .cluster_attach_script(&class.cluster_id, &wanted)
-            .await?;
-        Ok(self.scripts.put(key, script))
-    }
-}
-
-fn script_failure(error: &CloudError) -> LaunchOutcome {
-    let message = error.to_string();
-    match error.class() {
-        ErrorClass::NotFound(Missing::Cluster) => LaunchOutcome::NotReady {
-            reason: NotReadyReason::NoJoinMethod,
-            message,
-        },
-        ErrorClass::Auth(_) => LaunchOutcome::NotReady {
-            reason: NotReadyReason::Unauthorized,
-            message,
-        },
-        _ => LaunchOutcome::Retry {
-            after: Duration::from_secs(5),
-            message,
-        },
-    }
-}
-
-fn bootstrap_failure(error: &BootstrapError) -> LaunchOutcome {
-    let reason = match error {
-        BootstrapError::TemplateWithoutTaints => NotReadyReason::NoJoinMethod,
-        BootstrapError::TooLarge { .. }
-        | BootstrapError::Unsafe { .. }
-        | BootstrapError::Kubelet { .. } => NotReadyReason::UserData,
-    };
-    LaunchOutcome::NotReady {
-        reason,
-        message: error.to_string(),
     }
 }

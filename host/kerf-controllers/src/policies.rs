@@ -2,33 +2,29 @@
 //!
 //! Compiling happens on a thread that may block; whatever fails, the version that served goes on serving.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+mod declared;
+pub mod report;
+mod source;
+mod user_data;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kerf_api::ecsnodeclass::policy::{self as api, POLICY_KEY_DEFAULT};
+use std::sync::Arc;
+use std::time::Instant;
+
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::ecsnodeclass::{EcsNodeClass, Policy};
-use kerf_api::names::{event, label};
-use kerf_policy::{
-    CallLimits, CircuitState, Engine, FailurePolicy, Hook, Mode, PolicySpec, PolicyState,
-    PolicyStatus, Registry,
-};
+use kerf_api::names::event;
+use kerf_policy::{CircuitState, Engine, PolicySpec, PolicyState, PolicyStatus, Registry};
 use kube::ResourceExt;
-use kube::runtime::reflector::{ObjectRef, Store};
+use tokio::sync::OnceCell;
 
 use crate::context::Context;
-
-/// Bytes of a MiB and a KiB.
-const MIB: usize = 1 << 20;
-const KIB: usize = 1 << 10;
 
 /// The policies of all classes of this process.
 #[derive(Debug)]
 pub struct Policies {
     registry: Arc<Registry>,
+    /// Of the API server, such as 1.36; asked for when the first user data is written.
+    kubernetes_version: Arc<OnceCell<String>>,
 }
 
 impl Policies {
@@ -40,6 +36,7 @@ impl Policies {
         let engine = Engine::new().map_err(|error| crate::error::chain(&error))?;
         Ok(Self {
             registry: Arc::new(Registry::new(engine)),
+            kubernetes_version: Arc::default(),
         })
     }
 
@@ -59,12 +56,15 @@ impl Policies {
     pub async fn sync(&self, class: &EcsNodeClass, context: &Context) -> Vec<status::PolicyStatus> {
         let name = class.name_any();
         let before = self.registry.statuses(&name, Instant::now());
-        let wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)> = class
-            .spec
-            .policies
-            .iter()
-            .map(|policy| declared(policy, context))
-            .collect();
+        let wanted = class.spec.policies.iter().map(|policy| {
+            let (spec, problem) = declared::spec(policy);
+            let bytes = match problem {
+                Some(problem) => Err(problem),
+                None => source::bytes(policy, context),
+            };
+            (spec, bytes)
+        });
+        let wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)> = wanted.collect();
         let registry = Arc::clone(&self.registry);
         let class_name = name.clone();
         let synced =
@@ -95,154 +95,13 @@ fn update(registry: &Registry, class: &str, wanted: Vec<(PolicySpec, Result<Vec<
     }
 }
 
-/// A declared policy with its bytes, or why there are none.
-fn declared(policy: &Policy, context: &Context) -> (PolicySpec, Result<Vec<u8>, String>) {
-    match spec(policy) {
-        Ok(spec) => (spec, source(policy, context)),
-        Err(message) => (
-            PolicySpec::new(&policy.name, Hook::InstanceSelection),
-            Err(message),
-        ),
-    }
-}
-
 /// What a declared policy asks of the host. Pure.
 ///
 /// # Errors
-/// When a field means nothing, or the hook is not served by this version.
+/// When a field means nothing.
 pub fn spec(policy: &Policy) -> Result<PolicySpec, String> {
-    let hook: Hook = policy
-        .hook
-        .as_str()
-        .parse()
-        .map_err(|error: kerf_policy::ParseHookError| error.to_string())?;
-    if hook == Hook::BootstrapUserData {
-        // Better refused than silently without effect.
-        return Err(
-            "hook BootstrapUserData is not served by this version yet; remove the policy"
-                .to_owned(),
-        );
-    }
-    let digest = policy.digest.as_deref().map(str::parse).transpose();
-    let digest =
-        digest.map_err(|error: kerf_policy::ParseDigestError| format!("digest: {error}"))?;
-    Ok(PolicySpec {
-        digest,
-        order: policy.order,
-        config: policy.config.clone(),
-        failure_policy: match policy.effective_failure_policy() {
-            api::FailurePolicy::Fail => FailurePolicy::Fail,
-            api::FailurePolicy::Ignore | api::FailurePolicy::Other(_) => FailurePolicy::Ignore,
-        },
-        mode: match policy.mode {
-            api::PolicyMode::Monitor => Mode::Monitor,
-            api::PolicyMode::Enforce | api::PolicyMode::Other(_) => Mode::Enforce,
-        },
-        limits: policy.limits.as_ref().map(limits).unwrap_or_default(),
-        node_pools: policy.node_pools.iter().cloned().collect::<BTreeSet<_>>(),
-        ..PolicySpec::new(&policy.name, hook)
-    })
-}
-
-fn limits(limits: &api::PolicyLimits) -> CallLimits {
-    let mut wanted = CallLimits::default();
-    let timeout = limits
-        .timeout
-        .as_ref()
-        .and_then(|timeout| timeout.parse().ok().flatten());
-    wanted.timeout = timeout
-        .and_then(|it| Duration::try_from(it).ok())
-        .unwrap_or(wanted.timeout);
-    let size = |value: Option<i32>, unit: usize, default: usize| {
-        value
-            .and_then(|it| usize::try_from(it).ok())
-            .map_or(default, |it| it.saturating_mul(unit))
-    };
-    wanted.memory_bytes = size(limits.memory_mib, MIB, wanted.memory_bytes);
-    wanted.output_bytes = size(limits.output_kib, KIB, wanted.output_bytes);
-    wanted.fuel_base = limits
-        .fuel
-        .and_then(|it| u64::try_from(it).ok())
-        .unwrap_or(wanted.fuel_base);
-    wanted.clamped()
-}
-
-/// The component's bytes.
-fn source(policy: &Policy, context: &Context) -> Result<Vec<u8>, String> {
-    if let Some(path) = &policy.source.path {
-        return read_file(path, context.settings.policy_folder.as_deref());
-    }
-    let (config_maps, namespace) = (
-        &context.stores.config_maps,
-        context.settings.namespace.as_str(),
-    );
-    let Some(source) = &policy.source.config_map else {
-        return Err("source: only configMap and path can be loaded by this version".to_owned());
-    };
-    if let Some(shards) = &source.shards {
-        let mut joined = Vec::new();
-        for shard in shards {
-            joined.extend(read_key(&shard.name, &shard.key, config_maps, namespace)?);
-        }
-        return Ok(joined);
-    }
-    let name = source.name.as_deref().unwrap_or_default();
-    read_key(
-        name,
-        source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
-        config_maps,
-        namespace,
-    )
-}
-
-/// Only what lies in the operator's folder is read: who may edit an ECSNodeClass must not see our other files.
-fn read_file(path: &str, folder: Option<&Path>) -> Result<Vec<u8>, String> {
-    let Some(folder) = folder else {
-        return Err(
-            "source.path needs a controller that was started with --policy-folder".to_owned(),
-        );
-    };
-    let inside = || {
-        let (path, folder) = (
-            Path::new(path).canonicalize().ok()?,
-            folder.canonicalize().ok()?,
-        );
-        path.starts_with(folder).then_some(path)
-    };
-    let Some(inside) = inside() else {
-        return Err(format!(
-            "source.path {path} is no file in the policy folder {}",
-            folder.display()
-        ));
-    };
-    std::fs::read(&inside).map_err(|error| format!("cannot read {path}: {error}"))
-}
-
-fn read_key(
-    name: &str,
-    key: &str,
-    config_maps: &Store<ConfigMap>,
-    namespace: &str,
-) -> Result<Vec<u8>, String> {
-    let Some(config_map) = config_maps.get(&ObjectRef::new(name).within(namespace)) else {
-        return Err(format!(
-            "ConfigMap {namespace}/{name} is not there or lacks the label {}=true",
-            label::POLICY
-        ));
-    };
-    let bytes = config_map
-        .binary_data
-        .as_ref()
-        .and_then(|data| data.get(key));
-    bytes.map(|bytes| bytes.0.clone()).ok_or_else(|| {
-        let keys: Vec<&str> = config_map
-            .binary_data
-            .iter()
-            .flatten()
-            .map(|(key, _)| key.as_str())
-            .collect();
-        format!("ConfigMap {namespace}/{name} has no binaryData key {key}; it has {keys:?}")
-    })
+    let (spec, problem) = declared::spec(policy);
+    problem.map_or(Ok(spec), Err)
 }
 
 /// One event when a version takes over or a load error is new.

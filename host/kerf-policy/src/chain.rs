@@ -72,6 +72,8 @@ pub struct Now {
 pub struct ChainError {
     pub policy: String,
     pub message: String,
+    /// The metric label of what happened, as [`RunResult::class`] spells it.
+    pub class: &'static str,
 }
 
 /// What happened to one policy in one decision.
@@ -233,6 +235,7 @@ impl<A> Asked<A> {
             Some(message) => Err(ChainError {
                 policy: run.policy,
                 message,
+                class: run.result.class(),
             }),
             None => Ok(run),
         }

@@ -41,6 +41,7 @@ const OWN_FOLDERS: &[&str] = &[
     "var/lib/cloud/instance/scripts",
     "var/lib/kubelet",
     "etc/kubernetes",
+    "etc/sysctl.d",
     "etc/systemd/system",
 ];
 

@@ -6,6 +6,7 @@
 //! none.
 
 mod join;
+mod render;
 mod user_data;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use kerf_core::taint::Taint;
 use crate::provider::class::KubeletSettings;
 
 pub use join::JoinScript;
-pub use user_data::{UserData, compose};
+pub use render::{RenderFuture, RenderQuestion, Renderer};
+pub use user_data::{UserData, base_parts, compose, join_part};
 
 /// The most user data that an instance takes, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 32 * 1024;
@@ -26,15 +28,16 @@ pub struct NodeSettings {
     pub labels: BTreeMap<String, String>,
     pub taints: Vec<Taint>,
     pub startup_taints: Vec<Taint>,
-    /// Parts that run after the user's own and before the join.
-    pub parts: Vec<UserDataPart>,
 }
 
-/// One part of a multipart user data.
+/// One part of a multipart user data. Parts run in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserDataPart {
-    /// For example `text/x-shellscript` or `text/cloud-config`.
+    /// For example `text/x-shellscript` or `text/cloud-config`. A `multipart/…` part carries its own headers in
+    /// `content`.
     pub content_type: String,
+    /// The end of its file name on the node, for logs; it does not change the order.
+    pub name: Option<String>,
     pub content: String,
 }
 
@@ -61,4 +64,9 @@ pub enum BootstrapError {
     TemplateWithoutTaints,
     #[error("the kubelet configuration cannot be written as JSON: {detail}")]
     Kubelet { detail: String },
+    #[error(
+        "the part that joins the node is in the user data {count} times after the policies, and must be there once, \
+         unchanged; see spec.policies"
+    )]
+    JoinChanged { count: usize },
 }

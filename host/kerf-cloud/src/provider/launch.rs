@@ -6,6 +6,7 @@
 //! it again.
 
 mod params;
+mod user_data;
 mod verdict;
 mod walk;
 
@@ -17,7 +18,7 @@ use kerf_core::instance_type::CapacityType;
 
 use crate::error::ErrorClass;
 use crate::provider::Inner;
-use crate::provider::bootstrap::NodeSettings;
+use crate::provider::bootstrap::{NodeSettings, Renderer};
 use crate::provider::class::{Architecture, ResolvedNodeClass};
 use crate::provider::instance::Instance;
 use crate::provider::launch::walk::{Step, Walk};
@@ -35,6 +36,8 @@ pub struct LaunchRequest {
     /// In the plan's order; zone, type and capacity type are hard.
     pub offerings: Vec<LaunchOffering>,
     pub node: NodeSettings,
+    /// What changes the user data before it is sent; `None` leaves it as it is.
+    pub renderer: Option<Renderer>,
 }
 
 /// One (type, zone, capacity type) that the plan allows.
@@ -105,6 +108,8 @@ pub enum NotReadyReason {
     ClassResourceMissing,
     /// User data too large or refused.
     UserData,
+    /// A policy that writes user data gave no answer, or none that joins the node.
+    Policy,
     Unauthorized,
     Billing,
     Quota,
@@ -120,6 +125,7 @@ impl NotReadyReason {
             Self::NoJoinMethod => "ClusterNotConfigured",
             Self::ClassResourceMissing => "NodeClassResourceMissing",
             Self::UserData => "UserDataInvalid",
+            Self::Policy => "PolicyFailed",
             Self::Unauthorized => "Unauthorized",
             Self::Billing => "BillingProblem",
             Self::Quota => "QuotaExceeded",

@@ -64,6 +64,7 @@ impl Cloud {
                 )]),
                 ..NodeSettings::default()
             },
+            renderer: None,
         }
     }
 

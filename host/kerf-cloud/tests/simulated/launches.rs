@@ -3,8 +3,9 @@
 use ecs_sim::{StockRule, World};
 use futures::future::join_all;
 use kerf_cloud::error::{CapacityScope, ErrorClass};
+use kerf_cloud::provider::bootstrap::{RenderQuestion, Renderer, UserDataPart};
 use kerf_cloud::provider::instance::{CapacityType, DeleteOutcome};
-use kerf_cloud::provider::launch::LaunchOutcome;
+use kerf_cloud::provider::launch::{LaunchOutcome, NotReadyReason};
 use kerf_cloud::provider::tags;
 
 use crate::cloud::{Cloud, instance_of, launch, offering, on_demand};
@@ -320,4 +321,73 @@ async fn an_instance_that_ended_long_ago_is_not_given_back_by_its_token() {
     assert_ne!(instance_of(&second).id, id);
     assert_eq!(attempts[0].number, 2);
     assert_eq!(cloud.alive(), 1);
+}
+
+/// A renderer that does this to the parts.
+fn renderer(change: fn(RenderQuestion) -> Result<Vec<UserDataPart>, String>) -> Option<Renderer> {
+    Some(Renderer::new(move |question| {
+        Box::pin(std::future::ready(change(question)))
+    }))
+}
+
+fn marker() -> UserDataPart {
+    UserDataPart {
+        content_type: "text/x-shellscript".to_owned(),
+        name: Some("marker.sh".to_owned()),
+        content: "#!/bin/bash\necho by a policy >/etc/marker\n".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn what_a_policy_adds_runs_on_the_machine_before_it_joins() {
+    let cloud = Cloud::start(World::default()).await;
+    let mut request = cloud.request("a", &[on_demand("ecs.g7.xlarge", "h")]).await;
+    request.renderer = renderer(|question| {
+        assert_eq!(question.instance_type, "ecs.g7.xlarge");
+        assert_eq!(question.parts, question.host_owned);
+        assert!(question.bytes_max > 20_000 && question.bytes_max < 32_768);
+        Ok([vec![marker()], question.parts].concat())
+    });
+
+    let (outcome, _) = launch(&cloud.provider, &request).await;
+
+    let id = &instance_of(&outcome).id;
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    while cloud.sim.read_file(id, "/etc/marker").is_none() {
+        let log = cloud.sim.boot_log(id);
+        assert!(tokio::time::Instant::now() < deadline, "no marker: {log:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_drops_or_fails_the_join_launches_nothing() {
+    let cloud = Cloud::start(World::default()).await;
+    for (change, expected) in [
+        (
+            (|_| Ok(vec![marker()])) as fn(RenderQuestion) -> Result<Vec<UserDataPart>, String>,
+            "0 times",
+        ),
+        (
+            |question| Ok([question.parts.clone(), question.parts].concat()),
+            "2 times",
+        ),
+        (
+            |_| Err("policy tuning crashed".to_owned()),
+            "tuning crashed",
+        ),
+    ] {
+        let mut request = cloud.request("a", &[on_demand("ecs.g7.xlarge", "h")]).await;
+        request.renderer = renderer(change);
+
+        let (outcome, attempts) = launch(&cloud.provider, &request).await;
+
+        let LaunchOutcome::NotReady { reason, message } = outcome else {
+            panic!("launched: {outcome:?}");
+        };
+        assert_eq!(reason, NotReadyReason::Policy);
+        assert!(message.contains(expected), "{message}");
+        assert!(attempts.is_empty());
+    }
+    assert_eq!(cloud.alive(), 0);
 }

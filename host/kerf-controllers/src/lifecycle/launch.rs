@@ -82,7 +82,7 @@ pub async fn advance(
     };
     record_group(draft, api).await?;
     context.reach(failpoint::TOKEN_RECORDED).await;
-    let request = request(&draft.claim, &class);
+    let request = request(&draft.claim, &class, context);
     let outcome = launch(draft, api, context, &request).await;
     context.reach(failpoint::LAUNCHED_UNRECORDED).await;
     settle(draft, api, context, &class, outcome).await
@@ -142,8 +142,8 @@ async fn record_attempt(
     draft.write(api).await.map_err(|error| chain(&error))
 }
 
-/// What the claim asks for, in the cloud's words. Pure.
-fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
+/// What the claim asks for, in the cloud's words.
+fn request(claim: &NodeClaim, class: &ClassState, context: &Context) -> LaunchRequest {
     let annotations = claim.annotations();
     let planned = annotations
         .get(annotation::LAUNCH_OFFERINGS)
@@ -153,13 +153,16 @@ fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
         .unwrap_or_else(|| {
             offerings::from_requirements(&offerings::requirements(claim), &class.instance_types)
         });
+    let node_pool = claim
+        .labels()
+        .get(label::NODEPOOL)
+        .cloned()
+        .unwrap_or_default();
+    let node = node_settings(claim);
     LaunchRequest {
         class: Arc::clone(&class.resolved),
-        node_pool: claim
-            .labels()
-            .get(label::NODEPOOL)
-            .cloned()
-            .unwrap_or_default(),
+        renderer: context.policies.renderer(claim, &node_pool, &node, context),
+        node_pool,
         node_claim: claim.name_any(),
         group: annotations
             .get(annotation::LAUNCH_GROUP)
@@ -169,22 +172,19 @@ fn request(claim: &NodeClaim, class: &ClassState) -> LaunchRequest {
             .get(annotation::LAUNCH_ATTEMPT)
             .and_then(|text| serde_json::from_str(text).ok()),
         offerings,
-        node: NodeSettings {
-            labels: claim.labels().clone(),
-            taints: claim
-                .spec
-                .taints
-                .iter()
-                .filter_map(kerf_state::taint)
-                .collect(),
-            startup_taints: claim
-                .spec
-                .startup_taints
-                .iter()
-                .filter_map(kerf_state::taint)
-                .collect(),
-            ..NodeSettings::default()
-        },
+        node,
+    }
+}
+
+/// What the node must register with.
+fn node_settings(claim: &NodeClaim) -> NodeSettings {
+    let taints = |taints: &[k8s_openapi::api::core::v1::Taint]| {
+        taints.iter().filter_map(kerf_state::taint).collect()
+    };
+    NodeSettings {
+        labels: claim.labels().clone(),
+        taints: taints(&claim.spec.taints),
+        startup_taints: taints(&claim.spec.startup_taints),
     }
 }
 

@@ -11,11 +11,11 @@ use kerf_core::schedule::{Homes, schedule_from};
 use kerf_core::snapshot::Snapshot;
 use kerf_policy::{
     ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, Registry,
-    RunResult, consult, consult_prices,
+    consult, consult_prices,
 };
 
 use crate::context::Context;
-use crate::metrics::PolicyLabels;
+use crate::policies::report as tell;
 
 /// The plan of a snapshot after at most [`ROUNDS_MAX`] rounds. `reason` is what policies are told.
 ///
@@ -36,7 +36,9 @@ pub fn plan(
         reason,
         now,
     };
-    plan_with(&question, &mut |class, run| count(run, class, context))
+    plan_with(&question, &mut |class, run| {
+        tell::run(run, class, &context.metrics);
+    })
 }
 
 /// What a plan is made from.
@@ -136,20 +138,5 @@ fn report(consultation: &Consultation, plan: &Plan, told: &mut dyn FnMut(&str, &
             .map(|claim| claim.node_class.name.as_str())
             .unwrap_or_default();
         told(class, run);
-    }
-}
-
-fn count(run: &PolicyRun, class: &str, context: &Context) {
-    let labels = PolicyLabels {
-        nodeclass: class.to_owned(),
-        policy: run.policy.clone(),
-        result: run.result.class().to_owned(),
-    };
-    context.metrics.policy_calls.get_or_create(&labels).inc();
-    if let RunResult::Failed(error) = &run.result {
-        tracing::warn!(nodeclass = %class, policy = %run.policy, %error, "policy call failed");
-    }
-    for line in &run.log {
-        tracing::info!(nodeclass = %class, policy = %run.policy, level = ?line.level, text = %line.text, "policy log");
     }
 }

@@ -5,6 +5,13 @@ use crate::bootstrap::{BootstrapInput, Part};
 use crate::hook::Hook;
 
 impl Chain {
+    /// Whether any BootstrapUserData policy would be asked for this pool. Saves building the input.
+    pub fn has_user_data_for(&self, node_pool: &str) -> bool {
+        self.links_for(Hook::BootstrapUserData, node_pool)
+            .next()
+            .is_some()
+    }
+
     /// Asks all BootstrapUserData policies and returns the parts, without secrets. The host's own are unchanged in them.
     pub fn render(
         &self,

@@ -91,6 +91,11 @@ impl JoinScript {
         self.secrets.iter().fold(text.to_owned(), fill)
     }
 
+    /// By how many bytes the secrets are longer than their placeholders.
+    pub(crate) fn secret_growth(&self) -> usize {
+        self.fill(&self.text).len().saturating_sub(self.text.len())
+    }
+
     fn hide_secrets(script: &str) -> Self {
         let mut text = with_shebang(script);
         let mut secrets = Vec::new();

@@ -13,6 +13,7 @@ use crate::provider::config::CniMode;
 use crate::provider::facts::TypeFacts;
 use crate::provider::instance::{Instance, InstanceStatus};
 use crate::provider::launch::params::Call;
+use crate::provider::launch::user_data::{Machine, user_data};
 use crate::provider::launch::verdict::{Verdict, verdict};
 use crate::provider::launch::{
     Attempt, LaunchOffering, LaunchOutcome, LaunchRequest, Launched, NotReadyReason,
@@ -368,12 +369,14 @@ impl<'a> Walk<'a> {
         let Some((node, node_ips)) = node else {
             return Err(self.pass_over(offering, "the type has too few pod addresses"));
         };
-        let request = self.request;
-        let user_data = self
-            .inner
-            .user_data(&request.class, &request.node, &node, facts.architecture)
-            .await
-            .map_err(Step::Done)?;
+        let machine = Machine {
+            request: self.request,
+            offering,
+            image,
+            architecture: facts.architecture,
+            node: &node,
+        };
+        let user_data = user_data(self.inner, &machine).await.map_err(Step::Done)?;
         Ok(Target {
             offering,
             facts,

@@ -23,7 +23,6 @@ fn node() -> NodeSettings {
             effect: TaintEffect::NoSchedule,
         }],
         startup_taints: vec![Taint::unregistered()],
-        parts: Vec::new(),
     }
 }
 
