@@ -7,6 +7,7 @@
 )]
 
 mod api_server;
+mod convert;
 mod crashes;
 mod crds;
 mod definitions;

@@ -30,8 +30,19 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run the autoscaler.
     Controller(Box<Controller>),
+    /// Turn manifests of other autoscalers into NodePools and ECSNodeClasses.
+    Convert(Convert),
     /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
     Validate(Validate),
+}
+
+/// Arguments of `kerf convert`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Convert {
+    /// Provisioners, node templates and classes, NodePools of other providers, answers of DescribeClusterNodePools, node
+    /// groups of cluster-autoscaler, helm values: YAML or JSON.
+    #[arg(short, long = "file", required = true, num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// Arguments of `kerf validate`.

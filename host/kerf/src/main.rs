@@ -2,6 +2,7 @@
 
 mod args;
 mod controller;
+mod convert;
 mod exit;
 mod logging;
 mod validate;
@@ -15,6 +16,7 @@ fn main() -> std::process::ExitCode {
     logging::start(&args.log);
     let result = match args.command {
         Command::Controller(controller) => controller::run(*controller),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
     };
     exit::code(result)
