@@ -158,7 +158,7 @@ pub(super) fn aws(document: Value) -> Conversion {
 /// `spec.provider` and `spec.cluster` of a Provisioner.
 pub(super) fn inline_provider(
     name: &str,
-    provider: Map<String, Value>,
+    provider: &Map<String, Value>,
     cluster: &Map<String, Value>,
 ) -> Output {
     let mut class = Class::default();

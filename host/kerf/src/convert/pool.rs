@@ -79,7 +79,7 @@ pub(super) fn provisioner(document: Value) -> Conversion {
     if !cluster.is_empty() || !provider.is_empty() {
         conversion
             .outputs
-            .push(class::inline_provider(&class, provider, &cluster));
+            .push(class::inline_provider(&class, &provider, &cluster));
     }
     if let Some(kubelet) = source.take("/spec/kubeletConfiguration") {
         conversion.kubelets.insert(class.clone(), kubelet);

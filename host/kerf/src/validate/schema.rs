@@ -191,8 +191,8 @@ fn check_object(
             check_value(property, inner, &place, findings);
         } else if let Some(values) = additional {
             check_value(values, inner, &place, findings);
-        } else if !keeps_all
-            && !(is_root && ["apiVersion", "kind", "metadata"].contains(&key.as_str()))
+        } else if !(keeps_all
+            || is_root && ["apiVersion", "kind", "metadata"].contains(&key.as_str()))
         {
             findings.push(Finding::new(&place, unknown_field(key, properties)));
         }
