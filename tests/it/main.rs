@@ -17,3 +17,4 @@ mod rules;
 mod scenarios;
 mod stage;
 mod validation;
+mod termination;

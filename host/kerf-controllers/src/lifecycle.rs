@@ -106,3 +106,19 @@ async fn advance(
     .flatten()
     .min())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_of_an_older_version_gets_the_label_of_its_class() {
+        let mut claim = NodeClaim::new("general-1", Default::default());
+        claim.spec.node_class_ref.name = "default".to_owned();
+        let mut draft = Draft::open(&claim, jiff::Timestamp::UNIX_EPOCH);
+
+        hydrate(&mut draft);
+
+        assert_eq!(draft.claim.labels()[label::ECSNODECLASS], "default");
+    }
+}

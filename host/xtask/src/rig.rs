@@ -19,6 +19,8 @@ const NAMESPACE: &str = "kerf-system";
 /// Good for this one simulator.
 const ACCESS_KEY: [&str; 2] = ["rig", "made-up-for-this-run"];
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The API server serves a new kind some 100 ms after its definition was accepted.
+const DEFINITIONS_MAX: Duration = Duration::from_secs(30);
 
 /// Fields are dropped from top to bottom: first kerf, so that nobody reacts to what follows.
 #[derive(Debug)]
@@ -69,14 +71,27 @@ impl Rig {
         let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
         let sim_url = ready["url"].as_str().context("no url")?.to_owned();
         manifests::apply_set_up(&api, NAMESPACE)?;
-        Ok(Self {
+        let rig = Self {
             kerf: None,
             _sim: sim,
             sim_url,
             api,
             control_plane,
             folder,
-        })
+        };
+        rig.await_definitions()?;
+        Ok(rig)
+    }
+
+    /// A new kind can be written before it can be listed.
+    fn await_definitions(&self) -> Result<()> {
+        let deadline = Instant::now() + DEFINITIONS_MAX;
+        loop {
+            match self.look() {
+                Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_EVERY),
+                result => return result.map(drop),
+            }
+        }
     }
 
     /// Starts kerf, which acts at once.

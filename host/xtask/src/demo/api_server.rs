@@ -11,6 +11,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// A local API server answers in milliseconds; one that is being compiled against answers in seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// A collection is deleted object by object before the answer comes.
+const COLLECTION_MAX: Duration = Duration::from_secs(120);
 /// Who owns the fields that the demo applies.
 const FIELD_MANAGER: &str = "quick-start";
 
@@ -56,7 +58,10 @@ impl ApiServer {
         let request = self
             .agent
             .delete(format!("{}{path}", self.url))
-            .header("Authorization", &self.authorization);
+            .header("Authorization", &self.authorization)
+            .config()
+            .timeout_global(Some(COLLECTION_MAX))
+            .build();
         answer(request.call(), path).map(drop)
     }
 

@@ -1,0 +1,255 @@
+//! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4).
+//!
+//! A row without a test fails, and so does one that names a test that does not exist. Drift (§3.8) is not there yet;
+//! what emptiness makes of consolidateAfter is proved in kerf-core.
+
+const SOURCES: &[&str] = &[
+    include_str!("../src/garbage.rs"),
+    include_str!("../src/lifecycle/consistency.rs"),
+    include_str!("../src/lifecycle/expiration.rs"),
+    include_str!("../src/lifecycle/health.rs"),
+    include_str!("../src/lifecycle/initialization.rs"),
+    include_str!("../src/lifecycle/liveness.rs"),
+    include_str!("../src/lifecycle/offerings.rs"),
+    include_str!("../src/lifecycle/registration.rs"),
+    include_str!("../src/lifecycle.rs"),
+    include_str!("../src/memory/marks.rs"),
+    include_str!("../src/node_pool.rs"),
+    include_str!("../src/pod_events.rs"),
+    include_str!("../src/repair.rs"),
+    include_str!("../src/termination/drain.rs"),
+    include_str!("../src/termination/volumes.rs"),
+    include_str!("../../kerf-api/src/nodepool/hash.rs"),
+    include_str!("../../kerf-state/src/tests/pods.rs"),
+    include_str!("../../kerf-state/src/tests/join.rs"),
+    include_str!("../../kerf-state/src/tests/pools.rs"),
+    include_str!("../../xtask/src/vectors/nodepool_hash.rs"),
+    include_str!("../../../tests/it/crashes.rs"),
+    include_str!("../../../tests/it/lifecycle.rs"),
+    include_str!("../../../tests/it/scenarios.rs"),
+    include_str!("../../../tests/it/termination.rs"),
+];
+
+/// Section and part, and the tests that prove it.
+const TABLE: &[(&str, &[&str])] = &[
+    (
+        "3.1 the finalizer comes first, and a pass can be repeated",
+        &[
+            "a_claim_whose_launch_was_never_recorded_ends_without_leaving_an_instance",
+            "registering_twice_changes_nothing",
+        ],
+    ),
+    (
+        "3.2 launch: exactly one instance",
+        &[
+            "kill_9_between_the_runinstances_reply_and_the_status_write_leaves_one_instance_per_claim",
+            "kill_9_between_the_launch_token_and_the_call_leaves_one_instance_per_claim",
+        ],
+    ),
+    (
+        "3.2 launch: a refused offering, and the next one",
+        &[
+            "an_offering_without_stock_is_remembered_over_a_kill_and_strange_memory_is_told_and_left_out",
+            "the_order_of_the_plan_survives_the_annotation",
+        ],
+    ),
+    (
+        "3.2 launch: a class that is not ready, an error that is retried",
+        &["a_wrong_key_and_a_dead_cloud_are_told_and_the_pods_get_their_nodes_once_that_is_mended"],
+    ),
+    (
+        "3.3 registration: labels, taints, owner, finalizer",
+        &[
+            "registration_trades_the_unregistered_taint_for_the_claims",
+            "launch_notes_stay_on_the_claim",
+        ],
+    ),
+    (
+        "3.3 registration: two Nodes of one instance",
+        &["a_second_node_of_one_instance_is_nobodys"],
+    ),
+    (
+        "3.4 initialization: startup taints and resources",
+        &[
+            "a_startup_taint_keeps_the_node_back_until_it_is_gone",
+            "a_gpu_that_the_device_plugin_has_not_announced_keeps_the_node_back",
+            "a_request_of_zero_needs_nothing",
+        ],
+    ),
+    (
+        "3.4 initialization: a time limit that can be set",
+        &[
+            "a_node_with_a_startup_taint_that_nobody_takes_away_is_given_up_after_the_time_that_was_set",
+            "without_an_initialization_timeout_a_node_may_take_for_ever_to_get_ready",
+        ],
+    ),
+    (
+        "3.5 liveness",
+        &[
+            "five_minutes_to_launch_fifteen_to_register_an_hour_to_get_ready",
+            "nodes_that_never_join_are_given_up_and_the_pool_says_so_also_after_a_restart",
+        ],
+    ),
+    (
+        "3.6 registration health: two of the latest four",
+        &[
+            "two_failures_of_the_latest_four_make_a_pool_unhealthy_and_enough_successes_heal_it",
+            "a_claim_counts_once_however_often_its_pass_is_repeated",
+            "a_claim_that_no_pool_owns_counts_nowhere",
+        ],
+    ),
+    (
+        "3.6 registration health: reset, and kept over a restart",
+        &[
+            "an_edited_pool_forgets_how_its_claims_registered",
+            "what_is_kept_over_a_restart_gives_the_same_verdict",
+            "without_results_the_condition_stands_for_them",
+        ],
+    ),
+    (
+        "3.7 expiration",
+        &[
+            "a_claim_expires_after_its_time_and_never_never",
+            "jitter_spreads_claims_of_one_minute_and_stays_the_same_for_each",
+            "an_expired_claim_is_replaced",
+        ],
+    ),
+    (
+        "3.7 garbage collection of claims",
+        &["an_instance_that_vanished_takes_its_claim_and_node_with_it_and_the_pod_gets_another"],
+    ),
+    (
+        "3.7 garbage collection of instances",
+        &[
+            "an_instance_of_a_launch_that_is_not_recorded_yet_is_claimed",
+            "a_late_twin_of_a_recorded_launch_is_unclaimed",
+            "a_suspect_is_only_ripe_after_the_grace_in_one_stretch",
+        ],
+    ),
+    (
+        "3.7 consistency",
+        &["a_node_that_shows_less_than_nine_tenths_is_told"],
+    ),
+    (
+        "3.7 pod events, not refreshed by a restart",
+        &[
+            "a_restart_moves_no_clock",
+            "coming_finishing_and_leaving_are_noted_once_each",
+            "what_came_while_the_watch_was_broken_is_noted",
+        ],
+    ),
+    (
+        "3.7 hydration",
+        &["a_claim_of_an_older_version_gets_the_label_of_its_class"],
+    ),
+    ("3.9 counter", &["a_pool_counts_its_own_claims_that_stay"]),
+    (
+        "3.9 hash",
+        &[
+            "hashes_equal_those_of_upstream",
+            "all_twenty_pools_hash_as_upstream_hashes_them_as_written_and_as_stored",
+            "a_claim_of_an_older_hash_version_takes_the_new_hash_unless_it_had_drifted",
+        ],
+    ),
+    (
+        "3.9 readiness",
+        &[
+            "a_pool_with_a_ready_class_is_ready",
+            "a_pool_without_its_class_says_so",
+            "a_pool_whose_class_is_not_ready_says_why",
+        ],
+    ),
+    (
+        "3.10 node repair",
+        &[
+            "a_node_is_repaired_once_the_policy_of_its_condition_has_run_out",
+            "nothing_is_repaired_while_more_than_a_fifth_of_the_pool_is_broken",
+            "a_repair_ends_the_time_to_drain_but_never_makes_it_longer",
+            "a_node_that_stays_broken_is_repaired_although_its_pod_forbids_disruption",
+        ],
+    ),
+    (
+        "4.1 claim: Node first, then the instance until it is gone",
+        &["deleting_a_nodeclaim_deletes_its_node_and_its_instance"],
+    ),
+    (
+        "4.1 claim: the deadline is written down",
+        &["a_pod_that_forbids_disruption_keeps_its_node_until_the_grace_is_over_and_not_longer"],
+    ),
+    (
+        "4.2 kubectl delete node",
+        &["kubectl_delete_node_drains_it_and_takes_its_claim_and_instance_with_it"],
+    ),
+    (
+        "4.2 an instance that is gone needs no drain",
+        &["an_instance_that_vanished_takes_its_claim_and_node_with_it_and_the_pod_gets_another"],
+    ),
+    (
+        "4.2 taint and load-balancer label",
+        &["a_pod_that_forbids_disruption_keeps_its_node_until_the_grace_is_over_and_not_longer"],
+    ),
+    (
+        "4.2 volumes",
+        &[
+            "only_volumes_with_a_name_on_this_node_count",
+            "the_claims_of_a_pod_are_those_that_it_names_and_those_made_for_it",
+            "a_volume_that_is_still_attached_holds_the_machine_until_the_grace_is_over",
+        ],
+    ),
+    (
+        "4.3 tiers",
+        &[
+            "critical_pods_leave_after_the_others_and_daemons_after_their_users",
+            "a_tier_that_is_still_leaving_holds_the_next_one_back",
+            "mirror_pods_and_pods_that_tolerate_everything_are_not_waited_for",
+        ],
+    ),
+    (
+        "4.3 force only past the deadline",
+        &[
+            "a_pod_is_overdue_when_its_grace_no_longer_fits",
+            "a_terminating_pod_that_would_outlive_the_deadline_is_overdue",
+        ],
+    ),
+    (
+        "4.3 pods that do not come to an end",
+        &[
+            "a_pod_whose_kubelet_is_gone_is_waited_for_one_minute_past_its_end",
+            "a_pod_whose_finalizer_nobody_takes_away_and_a_kubelet_that_is_gone_do_not_hold_a_node_for_ever",
+        ],
+    ),
+    (
+        "4.4 budgets",
+        &["a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_pods"],
+    ),
+    (
+        "4.5 do-not-disrupt, durations, older annotations",
+        &[
+            "do_not_disrupt_holds_for_ever_or_for_a_while_and_its_older_forms_hold_too",
+            "a_pod_that_has_not_started_is_protected_by_a_duration",
+            "a_malformed_do_not_disrupt_is_ignored_and_told",
+        ],
+    ),
+    (
+        "design: the restart rule",
+        &["every_kind_of_mark_survives_a_restart"],
+    ),
+    (
+        "design: leader election",
+        &["a_standby_takes_over_when_the_leader_dies_and_acts_only_then"],
+    ),
+];
+
+#[test]
+fn every_bullet_has_tests_that_exist() {
+    for (bullet, tests) in TABLE {
+        assert!(!tests.is_empty(), "{bullet} has no test");
+        for test in *tests {
+            let definition = format!("fn {test}(");
+            assert!(
+                SOURCES.iter().any(|source| source.contains(&definition)),
+                "{bullet}: no test {test}"
+            );
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Termination on the real control plane: what holds a drain back, what does not, and that each end is reached.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::scenarios::{deployment, pool, ready_stage};
+use crate::stage::Stage;
+
+fn budget(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {name}, namespace: default}}\nspec: {{{spec}}}"
+    )
+}
+
+fn until_replaced(stage: &Stage, claim: &str) {
+    stage.until("the claim is gone", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        claims.iter().all(|it| it.name_any() != claim).then_some(())
+    });
+}
+
+#[test]
+fn a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_pods() {
+    let stage = ready_stage("720h", "");
+    let sleepy = deployment("web", 1, "1", "1Gi", "").replace(
+        "metadata: {labels: {app: web}}",
+        "metadata: {labels: {app: web}, annotations: {pod-ready.stage.kwok.x-k8s.io/delay: 1h}}",
+    );
+    stage.apply(&sleepy);
+    stage.apply(&budget(
+        "web",
+        "maxUnavailable: 0, unhealthyPodEvictionPolicy: AlwaysAllow, selector: {matchLabels: {app: web}}",
+    ));
+    stage.until_bound(1);
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+
+    stage.delete::<NodeClaim>(&claim);
+
+    until_replaced(&stage, &claim);
+}
+
+#[test]
+fn kubectl_delete_node_drains_it_and_takes_its_claim_and_instance_with_it() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.until_bound(1);
+    let node = stage.list::<Node>().remove(0).name_any();
+    stage.apply(&deployment("web", 0, "1", "1Gi", ""));
+
+    stage.delete::<Node>(&node);
+
+    stage.until_empty();
+}
+
+#[test]
+fn a_volume_that_is_still_attached_holds_the_machine_until_the_grace_is_over() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&pool("720h", "").replace(
+        "      nodeClassRef:",
+        "      terminationGracePeriod: 15s\n      nodeClassRef:",
+    ));
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.until_bound(1);
+    let node = stage.list::<Node>().remove(0).name_any();
+    stage.apply(&format!(
+        "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {{name: held}}\nspec: {{attacher: disk.test, nodeName: {node}, source: {{persistentVolumeName: pv-1}}}}"
+    ));
+    stage.apply(&deployment("web", 0, "1", "1Gi", ""));
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+
+    stage.delete::<NodeClaim>(&claim);
+
+    stage.until("the claim waits for the volume", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        let conditions = claims.first()?.conditions();
+        kerf_api::condition::find(conditions, "VolumesDetached")
+            .filter(|it| it.reason == "AwaitingVolumeDetachment" && it.message.contains("pv-1"))
+            .map(drop)
+    });
+    assert_eq!(stage.instances().len(), 1);
+    stage.until_empty();
+    assert_eq!(stage.list::<VolumeAttachment>().len(), 1);
+}
+
+#[test]
+fn a_pod_whose_finalizer_nobody_takes_away_and_a_kubelet_that_is_gone_do_not_hold_a_node_for_ever()
+{
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.until_bound(1);
+    let pod = stage.list::<Pod>().remove(0).name_any();
+    let node = stage.list::<Node>().remove(0).name_any();
+    let pods: Api<Pod> = Api::namespaced(stage.client.clone(), "default");
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let stuck = json!({"metadata": {"finalizers": ["example.com/stuck"]}});
+    let gone = json!({"metadata": {"annotations": {
+        "node-break.stage.kwok.x-k8s.io/reason": "KubeletStopped",
+    }}});
+    stage.runtime.block_on(async {
+        let params = PatchParams::default();
+        pods.patch(&pod, &params, &Patch::Merge(stuck))
+            .await
+            .unwrap();
+        nodes
+            .patch(&node, &params, &Patch::Merge(gone))
+            .await
+            .unwrap();
+    });
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+
+    stage.delete::<NodeClaim>(&claim);
+
+    until_replaced(&stage, &claim);
+}
