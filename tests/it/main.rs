@@ -16,5 +16,5 @@ mod policies;
 mod rules;
 mod scenarios;
 mod stage;
-mod validation;
 mod termination;
+mod validation;

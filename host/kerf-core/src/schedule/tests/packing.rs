@@ -6,12 +6,12 @@ use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::plan::{PlacementTarget, Plan, PlannedClaim, WorkBudget};
-use crate::pod::{PodAffinityTerm, PodSpec};
+use crate::pod::{PodAffinityTerm, PodSpec, TopologySpread};
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
 use crate::resources::Resources;
 use crate::schedule::{Homes, schedule_from};
-use crate::selector::LabelSelector;
+use crate::selector::{LabelSelector, Labels};
 
 fn shape(name: &str, cores: i64, gib: i64, price: f64) -> InstanceType {
     let offering = Offering::new("h", CapacityType::OnDemand, Price::from_per_hour(price));
@@ -245,4 +245,30 @@ fn each_of_many_nodes_has_the_offerings_that_one_alone_would_have() {
     assert_eq!(one, [["ecs.g7.fits", "ecs.g7.large", "ecs.g7.larger"]]);
     assert_eq!(many.len(), 40);
     assert!(many.iter().all(|it| *it == one[0]), "{many:?}");
+}
+
+/// The first pod is only counted by the spread of the second, so nothing of its own keeps the two apart.
+#[test]
+fn a_spread_over_hosts_holds_when_nodes_become_one() {
+    let labels: Labels = [("app".to_owned(), "a".to_owned())].into_iter().collect();
+    let counted = PodSpec {
+        labels: labels.clone(),
+        ..spec(2000)
+    };
+    let spread = PodSpec {
+        labels,
+        topology_spread: vec![TopologySpread::new(
+            labels::HOSTNAME,
+            1,
+            LabelSelector::label("app", "a"),
+        )],
+        ..spec(1950)
+    };
+
+    let plan = World::new(doubling_pool())
+        .pod("counted", counted)
+        .pod("spread", spread)
+        .plan();
+
+    assert_eq!(plan.new_claims.len(), 2, "{:?}", shown(&plan));
 }
