@@ -1,9 +1,10 @@
 //! Termination on the real control plane: what holds a drain back, what does not, and that each end is reached.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kerf_api::nodeclaim::NodeClaim;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -114,5 +115,39 @@ fn a_pod_whose_finalizer_nobody_takes_away_and_a_kubelet_that_is_gone_do_not_hol
 
     stage.delete::<NodeClaim>(&claim);
 
+    until_replaced(&stage, &claim);
+}
+
+#[test]
+fn a_budget_that_allows_nothing_holds_a_drain_and_is_told_until_it_is_gone() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.apply(&budget(
+        "none",
+        "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
+    ));
+    stage.until_bound(1);
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+
+    stage.delete::<NodeClaim>(&claim);
+
+    stage.until("an event that names the budget", || async {
+        let events: Api<Event> = Api::all(stage.client.clone());
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        let says = |it: &Event| {
+            it.reason.as_deref() == Some("FailedDraining")
+                && it
+                    .message
+                    .as_deref()
+                    .is_some_and(|it| it.contains("disruption budget"))
+        };
+        events.iter().any(says).then_some(())
+    });
+    assert_eq!(stage.instances().len(), 1);
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), "default");
+    let deleted = stage
+        .runtime
+        .block_on(budgets.delete("none", &DeleteParams::default()));
+    deleted.expect("delete the budget");
     until_replaced(&stage, &claim);
 }

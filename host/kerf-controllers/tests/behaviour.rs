@@ -220,7 +220,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     (
         "4.4 budgets",
-        &["a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_pods"],
+        &[
+            "a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_pods",
+            "a_budget_that_allows_nothing_holds_a_drain_and_is_told_until_it_is_gone",
+        ],
     ),
     (
         "4.5 do-not-disrupt, durations, older annotations",

@@ -69,6 +69,9 @@ async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
             .context("cannot find the API server: run in a pod or set --kubeconfig")?,
     };
     config.connect_timeout = Some(API_SERVER_CONNECT_TIMEOUT);
+    // The client's own retries would hide that a disruption budget refused an eviction (429) behind our time limit;
+    // every reconciler tries again by itself.
+    config.default_retry = false;
     kube::Client::try_from(config).context("cannot make a client for the API server")
 }
 
