@@ -10,8 +10,8 @@ mod user_data;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
-use kerf_api::ecsnodeclass::{EcsNodeClass, Policy};
 use kerf_api::names::event;
 use kerf_policy::{CircuitState, Engine, PolicySpec, PolicyState, PolicyStatus, Registry};
 use kube::ResourceExt;
@@ -93,15 +93,6 @@ fn update(registry: &Registry, class: &str, wanted: Vec<(PolicySpec, Result<Vec<
             Err(reason) => registry.fail(class, spec, &reason),
         }
     }
-}
-
-/// What a declared policy asks of the host. Pure.
-///
-/// # Errors
-/// When a field means nothing.
-pub fn spec(policy: &Policy) -> Result<PolicySpec, String> {
-    let (spec, problem) = declared::spec(policy);
-    problem.map_or(Ok(spec), Err)
 }
 
 /// One event when a version takes over or a load error is new.

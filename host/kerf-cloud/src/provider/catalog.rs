@@ -7,7 +7,7 @@ use kerf_core::instance_type::CapacityType;
 use serde::{Deserialize, Serialize};
 
 use crate::provider::class::Architecture;
-use crate::provider::facts::{TypeFacts, is_sliced};
+use crate::provider::facts::{TypeFacts, is_sliced, whole};
 use crate::provider::prices::{self, PriceSource, SpotDiscounts};
 
 /// What the `format` of a catalog says.
@@ -330,15 +330,6 @@ fn row_of<'a>(cell: &dyn Fn(&str) -> &'a str) -> Option<CatalogType> {
         family,
         offerings: Vec::new(),
     })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to int saturates, and a size beyond that is no size"
-)]
-fn whole(amount: f64) -> u64 {
-    amount.round() as u64
 }
 
 #[expect(

@@ -163,7 +163,8 @@ fn gpu_name(spec: &str) -> String {
     clippy::cast_sign_loss,
     reason = "float to int saturates, and a size beyond that is no size"
 )]
-fn whole(amount: f64) -> u64 {
+/// The nearest whole number; amounts of instance types come as fractions.
+pub(super) fn whole(amount: f64) -> u64 {
     amount.round() as u64
 }
 

@@ -237,25 +237,9 @@ impl Draw {
         }
         let name = format!("case-{}-guarded", self.seed);
         let capacity = Resources::of(4000, 8 * GIBIBYTE).with(PODS, 10);
-        let labels = [
-            (labels::HOSTNAME, name.as_str()),
-            (labels::OS, "linux"),
-            (labels::ARCH, "amd64"),
-            (labels::ZONE, "zone-c"),
-        ];
-        Some(Node {
-            name: Some(name.as_str().into()),
-            labels: labels
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
-            taints: vec![dedicated(TaintEffect::NoSchedule)],
-            allocatable: capacity.clone(),
-            capacity,
-            is_ready: true,
-            is_registered: true,
-            is_initialized: true,
-            ..Node::default()
-        })
+        let mut node = ready_node(&name, "zone-c", capacity);
+        node.taints.push(dedicated(TaintEffect::NoSchedule));
+        Some(node)
     }
 
     fn template(&mut self) -> NodeTemplate {
@@ -301,26 +285,14 @@ impl Draw {
     fn node(&mut self, idx: i64, pools: &[Arc<NodePool>]) -> Node {
         self.kinds.insert("existing node");
         let name = format!("case-{}-old-{idx}", self.seed);
-        let mut labels = Labels::from([
-            (labels::HOSTNAME.to_owned(), name.clone()),
-            (labels::OS.to_owned(), "linux".to_owned()),
-            (labels::ARCH.to_owned(), "amd64".to_owned()),
-            (labels::ZONE.to_owned(), self.dice.pick(&ZONES).to_owned()),
-        ]);
-        if self.dice.percent(40) {
-            labels.insert(TEAM.to_owned(), self.dice.pick(&["red", "blue"]).to_owned());
-        }
+        let zone = self.dice.pick(&ZONES);
+        let team = self
+            .dice
+            .percent(40)
+            .then(|| self.dice.pick(&["red", "blue"]).to_owned());
         let capacity = Resources::of(self.dice.pick(&[2000, 4000]), 8 * GIBIBYTE).with(PODS, 10);
-        let mut node = Node {
-            name: Some(name.clone().into()),
-            labels,
-            allocatable: capacity.clone(),
-            capacity,
-            is_ready: true,
-            is_registered: true,
-            is_initialized: true,
-            ..Node::default()
-        };
+        let mut node = ready_node(&name, zone, capacity);
+        node.labels.extend(team.map(|team| (TEAM.to_owned(), team)));
         if self.kind("taint on a node", 10) {
             node.taints.push(dedicated(TaintEffect::NoSchedule));
         }
@@ -398,6 +370,28 @@ impl Draw {
             name: Arc::from(format!("daemon-{idx}")),
             spec: Arc::new(spec),
         }
+    }
+}
+
+/// A node that takes pods.
+fn ready_node(name: &str, zone: &str, capacity: Resources) -> Node {
+    let labels = [
+        (labels::HOSTNAME, name),
+        (labels::OS, "linux"),
+        (labels::ARCH, "amd64"),
+        (labels::ZONE, zone),
+    ];
+    Node {
+        name: Some(name.into()),
+        labels: labels
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        allocatable: capacity.clone(),
+        capacity,
+        is_ready: true,
+        is_registered: true,
+        is_initialized: true,
+        ..Node::default()
     }
 }
 

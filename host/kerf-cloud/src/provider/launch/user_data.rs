@@ -38,17 +38,17 @@ pub(super) async fn user_data(
     let class = &machine.request.class;
     let kubelet = kubelet_config(machine.node, &class.spec, &inner.config);
     let join = join_script(inner, machine, &kubelet).await?;
-    let mut parts = base_parts(&class.spec.user_data, &join);
-    if let Some(renderer) = &machine.request.renderer {
-        let question = question(machine, &kubelet, &join)?;
-        parts = renderer
-            .render(question)
-            .await
-            .map_err(|message| LaunchOutcome::NotReady {
+    let parts = match &machine.request.renderer {
+        Some(renderer) => {
+            let question = question(machine, &kubelet, &join)?;
+            let rendered = renderer.render(question).await;
+            rendered.map_err(|message| LaunchOutcome::NotReady {
                 reason: NotReadyReason::Policy,
                 message,
-            })?;
-    }
+            })?
+        }
+        None => base_parts(&class.spec.user_data, &join),
+    };
     compose(&parts, join).map_err(|error| bootstrap_failure(&error))
 }
 
