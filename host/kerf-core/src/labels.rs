@@ -21,6 +21,9 @@ pub const DO_NOT_EVICT: &str = "karpenter.sh/do-not-evict";
 pub const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 /// `true` when a claim was made with fewer distinct values than its `minValues` asked for.
 pub const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
+/// What a claim took the place of and when, as [`crate::node::Replaced::write_all`] writes it: the memory of the guard
+/// against going back and forth.
+pub const REPLACED: &str = "karpenter.alibabacloud.com/replaced";
 /// Marks the virtual pods of a CapacityBuffer.
 pub const CAPACITY_BUFFER_FAKE_POD: &str = "karpenter.sh/capacity-buffer-fake-pod";
 /// How costly the deletion of a pod is, by kubernetes' own annotation.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::ids::{NodeClaimName, NodeName, NodePoolName};
+use crate::instance_type::CapacityType;
 use crate::labels;
 use crate::pod::Pod;
+use crate::preferences::OfferingKey;
 use crate::resources::Resources;
 use crate::selector::Labels;
 use crate::taint::Taint;
@@ -57,6 +59,69 @@ pub struct Node {
     pub initialized_at: Option<Timestamp>,
     /// Virtual pods of CapacityBuffers that it stands in for.
     pub buffer_pods: u32,
+    /// Set when it differs from what its NodePool or NodeClass asks for (condition `Drifted`).
+    pub drifted: Option<Drift>,
+    /// When `expireAfter` ends it; none for never.
+    pub expires_at: Option<Timestamp>,
+    /// How long its drain may take; none for ever.
+    pub termination_grace_period: Option<SignedDuration>,
+    /// What it took the place of when it was made, from the claim's annotation [`labels::REPLACED`].
+    pub replaced: Vec<Replaced>,
+}
+
+/// How a node differs from what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// The condition's reason (`NodePoolDrifted`, `ImageDrift`).
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What a node took the place of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Replaced {
+    /// The offering that went.
+    pub offering: OfferingKey,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Replaced {
+    /// How many are remembered: a chain of that many replacements within a day is none any more.
+    pub const KEPT_MAX: usize = 16;
+
+    /// Reads what [`Self::write_all`] wrote. What cannot be read is left out: the guard only loses that memory.
+    pub fn parse_all(text: &str) -> Vec<Self> {
+        let parse = |item: &str| {
+            let (offering, at) = item.split_once('@')?;
+            let mut parts = offering.split('/');
+            let (instance_type, zone, capacity_type) =
+                (parts.next()?, parts.next()?, parts.next()?);
+            Some(Self {
+                offering: OfferingKey {
+                    instance_type: instance_type.into(),
+                    zone: zone.into(),
+                    capacity_type: CapacityType::parse(capacity_type)?,
+                },
+                at: at.parse().ok()?,
+            })
+        };
+        text.split(',')
+            .filter_map(parse)
+            .take(Self::KEPT_MAX)
+            .collect()
+    }
+
+    /// As `type/zone/capacity-type@time`, separated by commas, newest first.
+    pub fn write_all(items: &[Self]) -> String {
+        let mut newest: Vec<&Self> = items.iter().collect();
+        newest.sort_by(|a, b| (b.at, &a.offering).cmp(&(a.at, &b.offering)));
+        newest.dedup();
+        let write = |it: &&Self| format!("{}@{}", it.offering, it.at);
+        let written: Vec<String> = newest.iter().take(Self::KEPT_MAX).map(write).collect();
+        written.join(",")
+    }
 }
 
 impl Node {
@@ -106,6 +171,14 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_replaced_survives_its_annotation() {
+        let written = "ecs.g7.large/h/spot@2026-08-20T10:00:00Z,ecs.c7.large/i/on-demand@2026-08-19T10:00:00Z";
+        assert_eq!(Replaced::write_all(&Replaced::parse_all(written)), written);
+        assert_eq!(Replaced::parse_all("nonsense,a/b/c@d,"), []);
+    }
+
     use crate::taint::TaintEffect;
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use crate::disruption::budget::Budget;
+use crate::disruption::settings::Hysteresis;
 use crate::ids::{NodePoolName, ZoneId};
 use crate::instance_type::InstanceType;
 use crate::requirements::Requirements;
@@ -65,6 +66,8 @@ pub struct Disruption {
     pub policy: ConsolidationPolicy,
     /// How many nodes may go at once.
     pub budgets: Vec<Budget>,
+    /// What a consolidation must bring, from the pool's annotations.
+    pub hysteresis: Hysteresis,
 }
 
 impl Default for Disruption {
@@ -73,6 +76,7 @@ impl Default for Disruption {
             consolidate_after: Some(SignedDuration::ZERO),
             policy: ConsolidationPolicy::default(),
             budgets: vec![Budget::default()],
+            hysteresis: Hysteresis::default(),
         }
     }
 }
@@ -94,6 +98,8 @@ pub struct NodePool {
     pub free_ips: BTreeMap<ZoneId, u64>,
     /// Why it cannot be used now ("NodeClassNotReady: …"); none when it can.
     pub not_ready: Option<String>,
+    /// Why its new nodes are not trusted to join (condition `NodeRegistrationHealthy` is False); drift waits for that.
+    pub unhealthy: Option<String>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
     /// Set for static pools, which never serve pending pods by new nodes.

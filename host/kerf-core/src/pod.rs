@@ -31,6 +31,8 @@ pub struct Pod {
     pub started_at: Option<Timestamp>,
     /// How far its life has come.
     pub phase: PodPhase,
+    /// Whether it is Ready; what a PodDisruptionBudget may make depend on.
+    pub is_ready: bool,
     /// What forbids its disruption.
     pub do_not_disrupt: DoNotDisrupt,
     /// What makes it impossible to plan ("uses matchFields"), found while it was read. Such a pod is only reported.
@@ -49,6 +51,7 @@ impl Pod {
             created_at: Timestamp::UNIX_EPOCH,
             started_at: None,
             phase: PodPhase::Active,
+            is_ready: true,
             do_not_disrupt: DoNotDisrupt::No,
             invalid: None,
             spec: Arc::new(spec),

@@ -19,6 +19,16 @@ pub struct OfferingKey {
     pub capacity_type: CapacityType,
 }
 
+impl std::fmt::Display for OfferingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}/{}/{}",
+            self.instance_type, self.zone, self.capacity_type
+        )
+    }
+}
+
 /// An exclusion by a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {

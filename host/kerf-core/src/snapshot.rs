@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::disruption::pod_budget::PodBudget;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::pod::{DaemonPod, Pod};
@@ -49,6 +50,8 @@ pub struct Snapshot {
     pub pending_pods: Vec<Arc<Pod>>,
     /// The pods that DaemonSets put on nodes.
     pub daemon_pods: Vec<DaemonPod>,
+    /// PodDisruptionBudgets, in any order.
+    pub pod_budgets: Vec<Arc<PodBudget>>,
     /// Labels of the namespaces, for namespace selectors.
     pub namespaces: BTreeMap<String, Labels>,
     /// Settings.

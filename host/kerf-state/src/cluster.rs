@@ -203,6 +203,7 @@ impl Cluster {
             nodes: nodes::join(&self.nodes, &self.node_claims, &self.node_ids, surroundings),
             pending_pods,
             daemon_pods: daemons::daemon_pods(&self.daemon_sets, &self.pods),
+            pod_budgets: Vec::new(),
             namespaces: self
                 .namespaces
                 .iter()

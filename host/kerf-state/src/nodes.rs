@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kerf_api::condition;
+use kerf_api::condition::{self, Condition};
 use kerf_api::names::{annotation, condition as types, label};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::node::Node;
+use kerf_core::labels;
+use kerf_core::node::{Drift, Node, Replaced};
 use kerf_core::pod::Pod;
 use kerf_core::requirement::Operator;
 use kerf_core::requirements::Requirements;
@@ -56,6 +57,10 @@ pub(crate) struct NodeClaimEntry {
     is_deleting: bool,
     is_disrupted: bool,
     forbids_disruption: bool,
+    drifted: Option<Drift>,
+    expires_at: Option<Timestamp>,
+    termination_grace_period: Option<SignedDuration>,
+    replaced: Vec<Replaced>,
 }
 
 pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
@@ -120,6 +125,10 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
         is_deleting: metadata.deletion_timestamp.is_some(),
         is_disrupted: condition::is_true(&status.conditions, types::DISRUPTION_REASON),
         forbids_disruption: forbids_disruption(metadata),
+        drifted: drifted(&status.conditions),
+        expires_at: expires_at(claim),
+        termination_grace_period: termination_grace_period(claim),
+        replaced: replaced(metadata),
     }
 }
 
@@ -142,6 +151,30 @@ fn provider_id(written: Option<&str>) -> Option<String> {
 
 fn created_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+fn drifted(conditions: &[Condition]) -> Option<Drift> {
+    let drifted = condition::find(conditions, types::DRIFTED)?;
+    drifted.is_true().then(|| Drift {
+        reason: drifted.reason.clone(),
+        since: drifted.last_transition_time,
+    })
+}
+
+/// When `expireAfter` ends the claim; what cannot be read or lies beyond the calendar never does.
+fn expires_at(claim: &NodeClaim) -> Option<Timestamp> {
+    let life = claim.spec.expire_after.as_ref()?.parse().ok()??;
+    created_at(&claim.metadata)?.checked_add(life).ok()
+}
+
+fn termination_grace_period(claim: &NodeClaim) -> Option<SignedDuration> {
+    claim.spec.termination_grace_period.as_ref()?.parse().ok()?
+}
+
+fn replaced(metadata: &ObjectMeta) -> Vec<Replaced> {
+    let annotations = metadata.annotations.as_ref();
+    let written = annotations.and_then(|all| all.get(labels::REPLACED));
+    written.map_or_else(Vec::new, |text| Replaced::parse_all(text))
 }
 
 fn forbids_disruption(metadata: &ObjectMeta) -> bool {
@@ -284,6 +317,10 @@ fn in_flight(claim: &NodeClaimEntry) -> Node {
         is_deleting: claim.is_deleting,
         is_marked_for_deletion: claim.is_disrupted,
         forbids_disruption: claim.forbids_disruption,
+        drifted: claim.drifted.clone(),
+        expires_at: claim.expires_at,
+        termination_grace_period: claim.termination_grace_period,
+        replaced: claim.replaced.clone(),
         last_pod_event: claim.last_pod_event,
         initialized_at: claim.initialized_at,
         ..Node::default()

@@ -55,4 +55,6 @@ names! {
     LAUNCH_OFFERINGS = "karpenter.alibabacloud.com/launch-offerings";
     /// `true` once the instance carries its NodeClaim's tags.
     TAGGED = "karpenter.alibabacloud.com/tagged";
+    /// What this NodeClaim took the place of and when, as `type/zone/capacity-type@time` joined by commas; nothing goes back within a day.
+    REPLACED = "karpenter.alibabacloud.com/replaced";
 }

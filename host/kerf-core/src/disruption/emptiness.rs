@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::disruption::budget::{DisruptionReason, allowed_disruptions};
+use crate::disruption::kept::{KeptNode, KeptReason};
 use crate::ids::{NodeClaimName, NodePoolName};
 use crate::node::Node;
 use crate::node_pool::NodePool;
@@ -32,59 +33,6 @@ pub struct EmptyNode {
     pub node_claim: NodeClaimName,
     /// Since when it has been quiet.
     pub quiet_since: Timestamp,
-}
-
-/// A managed node that stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptNode {
-    /// The claim.
-    pub node_claim: NodeClaimName,
-    /// Why.
-    pub reason: KeptReason,
-}
-
-/// Why a node stays.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeptReason {
-    /// It is going already.
-    #[error("is being removed already")]
-    Leaving,
-    /// It has not initialised.
-    #[error("has not initialised")]
-    NotInitialized,
-    /// Its pool does not exist or does not remove nodes.
-    #[error("NodePool does not exist, is static, or has consolidateAfter: Never")]
-    PoolKeepsNodes,
-    /// Pods are on it that would have to run elsewhere.
-    #[error("has {count} pods to reschedule")]
-    HasPods {
-        /// How many.
-        count: usize,
-    },
-    /// Pods are expected on it.
-    #[error("is nominated for pending pods")]
-    Nominated,
-    /// The node forbids it.
-    #[error("the node has karpenter.sh/do-not-disrupt")]
-    NodeForbids,
-    /// A pod on it (such as a daemon) forbids it.
-    #[error("pod {pod} forbids disruption")]
-    PodForbids {
-        /// The pod, as `namespace/name`.
-        pod: String,
-    },
-    /// It stands in for a CapacityBuffer.
-    #[error("holds capacity for a CapacityBuffer")]
-    Buffer,
-    /// It has not been quiet for long enough.
-    #[error("not empty for consolidateAfter yet")]
-    Waiting {
-        /// When it will have been.
-        until: Timestamp,
-    },
-    /// The pool's budgets allow no more now.
-    #[error("disruption budgets of the NodePool allow no more nodes now")]
-    Budget,
 }
 
 /// Finds the empty NodeClaims that may be removed now.
@@ -136,23 +84,6 @@ pub fn emptiness(snapshot: &Snapshot, now: Timestamp) -> Emptiness {
         .filter_map(|kept| kept.reason.ends_at())
         .min();
     result
-}
-
-impl KeptReason {
-    fn ends_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Waiting { until } => Some(*until),
-            Self::Leaving
-            | Self::NotInitialized
-            | Self::PoolKeepsNodes
-            | Self::HasPods { .. }
-            | Self::Nominated
-            | Self::NodeForbids
-            | Self::PodForbids { .. }
-            | Self::Buffer
-            | Self::Budget => None,
-        }
-    }
 }
 
 /// The node's pool and since when it has been quiet, or why it stays.

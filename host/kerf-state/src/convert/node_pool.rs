@@ -7,6 +7,7 @@ use kerf_api::duration::NillableDuration;
 use kerf_api::nodepool as api;
 use kerf_core::disruption::budget::{Budget, BudgetNodes, BudgetWindow, DisruptionReason};
 use kerf_core::disruption::cron::Cron;
+use kerf_core::disruption::settings::Hysteresis;
 use kerf_core::labels;
 use kerf_core::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeTemplate};
 use kerf_core::resources::Limits;
@@ -212,6 +213,7 @@ fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disrupti
             .ok("spec.disruption.consolidateAfter", consolidate_after)
             .flatten(),
         policy,
+        hysteresis: Hysteresis::default(),
         budgets: budgets
             .map(|(idx, it)| budget(it, &format!("spec.disruption.budgets[{idx}]"), problems))
             .collect(),

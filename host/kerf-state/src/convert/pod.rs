@@ -65,6 +65,8 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .as_ref()
             .and_then(|status| Some(status.start_time.as_ref()?.0)),
         phase: phase(pod),
+        // Readiness changes often and decides only under unhealthyPodEvictionPolicy; a pod that counts as ready is protected.
+        is_ready: true,
         do_not_disrupt,
         invalid,
         spec: specs.share(core_spec),

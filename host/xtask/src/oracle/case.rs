@@ -73,6 +73,7 @@ impl Case {
                 nodes,
                 pending_pods,
                 daemon_pods,
+                pod_budgets: Vec::new(),
                 namespaces,
                 settings,
             },
