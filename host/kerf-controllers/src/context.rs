@@ -87,7 +87,7 @@ impl Context {
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self
             .cluster
-            .snapshot(&self.catalog(), kerf_core::snapshot::Settings::default());
+            .snapshot(&self.catalog(), self.settings.planning);
         self.metrics
             .state_nodes
             .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));

@@ -1,4 +1,6 @@
-//! `/metrics`, `/healthz` and `/readyz`.
+//! `/metrics`, `/healthz` and `/readyz`, and on wish `/debug/`.
+
+mod profile;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +14,17 @@ use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
 
+/// Where the process listens.
+#[derive(Debug, Clone)]
+pub struct Listen {
+    /// Metrics, and the probes too when those have no address of their own.
+    pub metrics: SocketAddr,
+    /// The probes.
+    pub probes: Option<SocketAddr>,
+    /// Whether threads and memory are shown beside the metrics.
+    pub has_profiling: bool,
+}
+
 /// What the endpoints show.
 #[derive(Debug, Clone)]
 pub struct Served {
@@ -19,6 +32,8 @@ pub struct Served {
     pub metrics: Arc<Metrics>,
     /// Set when every watch is in sync.
     pub is_ready: Arc<AtomicBool>,
+    /// Whether threads and memory are shown.
+    pub has_profiling: bool,
 }
 
 /// Opens the port; the returned address tells which one when 0 was asked for.
@@ -32,18 +47,37 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAd
 }
 
 /// Answers until the process ends.
-pub async fn serve(listener: TcpListener, served: Served) {
-    let router = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(readyz))
-        .with_state(served);
+pub async fn serve(listener: TcpListener, router: Router) {
     if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "metrics server stopped");
+        tracing::error!(%error, "HTTP server stopped");
     }
 }
 
-async fn metrics(State(served): State<Served>) -> Result<String, StatusCode> {
+/// Everything on one port.
+pub fn all(served: Served) -> Router {
+    metrics(served.clone()).merge(probes(served))
+}
+
+/// `/metrics`, and the profile if that was asked for.
+pub fn metrics(served: Served) -> Router {
+    let mut router = Router::new().route("/metrics", get(scrape));
+    if served.has_profiling {
+        router = router
+            .route("/debug/threads", get(async || profile::threads()))
+            .route("/debug/memory", get(async || profile::memory()));
+    }
+    router.with_state(served)
+}
+
+/// `/healthz` and `/readyz`.
+pub fn probes(served: Served) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok"))
+        .route("/readyz", get(readyz))
+        .with_state(served)
+}
+
+async fn scrape(State(served): State<Served>) -> Result<String, StatusCode> {
     served
         .metrics
         .render()

@@ -17,6 +17,7 @@ pub mod draft;
 pub mod error;
 pub mod events;
 pub mod failpoint;
+pub mod feature_gates;
 pub mod garbage;
 pub mod http;
 pub mod intake;
@@ -40,4 +41,5 @@ pub mod watch;
 
 mod run;
 
+pub use http::Listen;
 pub use run::{Ended, Leadership, StartError, run};

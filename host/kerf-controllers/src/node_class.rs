@@ -88,7 +88,10 @@ impl Classes {
 pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Result<Action, Error> {
     let name = class.name_any();
     let policies = context.policies.sync(&class, &context).await;
-    let resolved = context.cloud.resolve(&spec::spec(&class)).await;
+    let resolved = context
+        .cloud
+        .resolve(&spec::spec(&class, &context.settings.default_node_role))
+        .await;
     let outcome = match &resolved {
         Ok(resolved) => load(resolved, &context).await,
         Err(problems) => Err(describe(&name, problems)),

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::Context;
 use crate::events::Events;
-use crate::http::Served;
+use crate::http::{Listen, Served};
 use crate::intake::Intake;
 use crate::lease::Election;
 use crate::lifecycle::health::Registrations;
@@ -34,6 +34,8 @@ pub enum Leadership {
     Lease {
         /// The lease's name.
         name: String,
+        /// The lease's namespace.
+        namespace: String,
     },
 }
 
@@ -50,7 +52,9 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The port is taken or not allowed.
-    #[error("cannot listen on {address} for metrics and probes; hint: --metrics-address")]
+    #[error(
+        "cannot listen on {address} for metrics and probes; hint: --metrics-port, --health-probe-port"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -76,13 +80,13 @@ pub async fn run(
     client: Client,
     cloud: Provider,
     settings: Settings,
-    metrics_address: SocketAddr,
+    listen: Listen,
     leadership: Leadership,
 ) -> Result<Ended, StartError> {
     let mut stop = Stop::new().map_err(StartError::Signals)?;
     let supervisor = Supervisor::default();
     let (mut intake, stores) = Intake::new();
-    let identity = identity();
+    let identity = identity(&settings.pod_name);
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity.clone()),
         cluster: SharedCluster::default(),
@@ -96,7 +100,7 @@ pub async fn run(
         stores,
         cloud,
     });
-    let is_ready = serve(&supervisor, &context, metrics_address).await?;
+    let is_ready = serve(&supervisor, &context, &listen).await?;
     intake.start(&supervisor, &context);
     tokio::select! {
         () = intake.synced(SYNC_PATIENCE) => {}
@@ -109,8 +113,8 @@ pub async fn run(
             start(&supervisor, intake, &context).await;
             Ok(until_end(supervisor, &mut stop, std::future::pending()).await)
         }
-        Leadership::Lease { name } => {
-            let api = Api::namespaced(context.client.clone(), &context.settings.namespace);
+        Leadership::Lease { name, namespace } => {
+            let api = Api::namespaced(context.client.clone(), &namespace);
             Ok(lead(
                 Election::new(api, name, identity),
                 supervisor,
@@ -123,21 +127,33 @@ pub async fn run(
     }
 }
 
-/// Opens the port for metrics and probes; the flag says that the process is ready.
+/// Opens the ports for metrics and probes; the flag says that the process is ready.
 async fn serve(
     supervisor: &Supervisor,
     context: &Context,
-    address: SocketAddr,
+    listen: &Listen,
 ) -> Result<Arc<AtomicBool>, StartError> {
-    let listen = |source| StartError::Listen { address, source };
-    let (listener, bound) = http::bind(address).await.map_err(listen)?;
-    tracing::info!(address = %bound, "serving metrics and probes");
     let is_ready = Arc::new(AtomicBool::new(false));
     let served = Served {
         metrics: Arc::clone(&context.metrics),
         is_ready: Arc::clone(&is_ready),
+        has_profiling: listen.has_profiling,
     };
-    supervisor.spawn("http", http::serve(listener, served));
+    let open = async |address| {
+        let opened = http::bind(address).await;
+        opened.map_err(|source| StartError::Listen { address, source })
+    };
+    let (listener, bound) = open(listen.metrics).await?;
+    tracing::info!(address = %bound, "serving metrics");
+    match listen.probes {
+        None => supervisor.spawn("http", http::serve(listener, http::all(served))),
+        Some(address) => {
+            let (probes, bound) = open(address).await?;
+            tracing::info!(address = %bound, "serving probes");
+            supervisor.spawn("http", http::serve(listener, http::metrics(served.clone())));
+            supervisor.spawn("probes", http::serve(probes, http::probes(served)));
+        }
+    }
     Ok(is_ready)
 }
 
@@ -243,9 +259,14 @@ async fn until_end(
     }
 }
 
-/// Different in each process: a restart is another leader.
-fn identity() -> String {
-    format!("kerf-{}-{:x}", std::process::id(), clock_nanos())
+/// Different in each process: a restarted container is another leader.
+fn identity(pod: &str) -> String {
+    let nanos = clock_nanos();
+    if pod.is_empty() {
+        format!("kerf-{}-{nanos:x}", std::process::id())
+    } else {
+        format!("{pod}_{nanos:x}")
+    }
 }
 
 fn clock_nanos() -> i128 {

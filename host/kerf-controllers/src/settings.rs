@@ -13,6 +13,12 @@ pub struct Settings {
     pub cluster_id: String,
     /// The namespace of the controller: policies are read from ConfigMaps here, and here its own state is kept.
     pub namespace: String,
+    /// The pod that this process runs in, as lease and events name it; empty outside a cluster.
+    pub pod_name: String,
+    /// The RAM role of instances whose ECSNodeClass names none; empty gives them none.
+    pub default_node_role: String,
+    /// How preferences and minValues of pods and pools are planned.
+    pub planning: kerf_core::snapshot::Settings,
     /// A batch of pods is planned when no new one came for this long (Karpenter: `BATCH_IDLE_DURATION`).
     pub batch_idle: Duration,
     /// A batch is planned at the latest this long after its first pod (Karpenter: `BATCH_MAX_DURATION`).
@@ -57,6 +63,9 @@ impl Settings {
             region,
             cluster_id,
             namespace,
+            pod_name: String::new(),
+            default_node_role: String::new(),
+            planning: kerf_core::snapshot::Settings::default(),
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             disruption_poll: Duration::from_secs(10),
@@ -89,6 +98,20 @@ pub struct RepairPolicy {
     pub status: String,
     /// How long it may last.
     pub toleration: Duration,
+}
+
+impl RepairPolicy {
+    /// What counts as broken when nobody says: a kubelet that has not been well, or not been heard, for half an hour.
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        let patience = Duration::from_secs(30 * 60);
+        let ready = |status: &str| Self {
+            condition: "Ready".to_owned(),
+            status: status.to_owned(),
+            toleration: patience,
+        };
+        vec![ready("False"), ready("Unknown")]
+    }
 }
 
 impl FromStr for RepairPolicy {

@@ -3,13 +3,18 @@
 //! Names and defaults are Karpenter's and the Alibaba Cloud providers' where the meaning is the same, so that their
 //! charts' values carry over.
 
-use std::net::SocketAddr;
+mod planning;
+mod process;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use kerf_controllers::settings::RepairPolicy;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use planning::Planning;
+pub(crate) use process::Process;
 
 use crate::logging::Log;
 
@@ -64,6 +69,7 @@ pub(crate) struct Validate {
 
 /// Arguments of `kerf controller`.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
 pub(crate) struct Controller {
     /// ACK cluster id that nodes join when an ECSNodeClass leaves clusterID empty.
     #[arg(long, env = "CLUSTER_ID", default_value = "")]
@@ -80,19 +86,15 @@ pub(crate) struct Controller {
     /// Kubeconfig; in a pod, the service account is used.
     #[arg(long, env = "KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Address of /metrics, /healthz and /readyz; port 0 takes a free one.
-    #[arg(long, env = "METRICS_ADDRESS", default_value = "0.0.0.0:8080")]
-    pub(crate) metrics_address: SocketAddr,
-    /// Run without a lease: only for a single process that nothing else runs beside.
-    #[arg(long, env = "DISABLE_LEADER_ELECTION")]
-    pub(crate) disable_leader_election: bool,
-    /// Name of the lease.
-    #[arg(
-        long,
-        env = "LEADER_ELECTION_NAME",
-        default_value = "karpenter-leader-election"
-    )]
-    pub(crate) leader_election_name: String,
+    /// Name of the pod, which lease and events show.
+    #[arg(long, env = "POD_NAME", default_value = "")]
+    pub(crate) pod_name: String,
+    /// Ports, leadership, logs and limits.
+    #[command(flatten)]
+    pub(crate) process: Process,
+    /// How pods are planned.
+    #[command(flatten)]
+    pub(crate) planning: Planning,
     /// The cloud.
     #[command(flatten)]
     pub(crate) cloud: Cloud,
@@ -102,12 +104,16 @@ pub(crate) struct Controller {
     /// Node repair.
     #[command(flatten)]
     pub(crate) repair: Repair,
+    /// RAM role of instances whose ECSNodeClass names none.
+    #[arg(long, env = "DEFAULT_NODE_ROLE", default_value = "")]
+    pub(crate) default_node_role: String,
+    /// Address of the API server. Accepted for Karpenter's charts; ACK nodes learn it from their attach script, and a
+    /// join template names it itself.
+    #[arg(long, env = "CLUSTER_ENDPOINT", default_value = "")]
+    pub(crate) cluster_endpoint: String,
     /// Folder that policies with source.path are read from; without it such policies are refused.
     #[arg(long, env = "KERF_POLICY_FOLDER")]
     pub(crate) policy_folder: Option<PathBuf>,
-    /// Leave pods with resource claims (DRA) alone. `false` is refused: kerf does not plan them (docs/decisions).
-    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, action = clap::ArgAction::Set)]
-    pub(crate) ignore_dra_requests: bool,
     /// Stand still at this point (test builds only).
     #[arg(long, env = "KERF_FAILPOINT", hide = true)]
     pub(crate) failpoint: Option<String>,
@@ -115,6 +121,7 @@ pub(crate) struct Controller {
 
 /// How the cloud is reached.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cloud")]
 pub(crate) struct Cloud {
     /// AccessKey id.
     #[arg(
@@ -168,6 +175,7 @@ pub(crate) struct Cloud {
 
 /// Durations, such as 1s, 500ms, 10m.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Time")]
 pub(crate) struct Timing {
     /// Plan when no new pod came for this long.
     #[arg(long, env = "BATCH_IDLE_DURATION", value_parser = duration, default_value = "1s")]
@@ -197,20 +205,31 @@ pub(crate) struct Timing {
     #[arg(long, env = "EXPIRATION_JITTER", value_parser = duration, default_value = "0s")]
     pub(crate) expiration_jitter: Duration,
     /// Let expired NodeClaims go only within the disruption budgets of their NodePool.
-    #[arg(long, env = "EXPIRATION_WITHIN_BUDGETS")]
+    #[arg(long, env = "EXPIRATION_WITHIN_BUDGETS", default_value_t = false, value_parser = switch, num_args = 0..=1, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub(crate) expiration_within_budgets: bool,
 }
 
 /// When broken nodes are replaced.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Node repair")]
 pub(crate) struct Repair {
     /// Node conditions that mean a broken node, and how long each may last, such as
-    /// Ready=False:30m,Ready=Unknown:30m. Without any, no node is repaired.
+    /// Ready=False:30m,Ready=Unknown:30m, which are taken when only the feature gate NodeRepair is given. Without
+    /// either, no node is repaired.
     #[arg(long, env = "NODE_REPAIR_POLICIES", value_delimiter = ',')]
     pub(crate) node_repair_policies: Vec<RepairPolicy>,
     /// Repair nothing in a NodePool of which more than this part of the nodes, in percent, is broken.
     #[arg(long, env = "NODE_REPAIR_THRESHOLD_PERCENT", default_value_t = 20)]
     pub(crate) node_repair_threshold_percent: u32,
+}
+
+/// True or false as Go reads it, since Karpenter's charts write it so; anything else is refused.
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("it must be true or false".to_owned()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -219,24 +238,4 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_arguments_are_consistent() {
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn secrets_never_show_in_the_help() {
-        let help = Args::command()
-            .find_subcommand_mut("controller")
-            .map(|command| command.render_long_help().to_string())
-            .unwrap_or_default();
-
-        assert!(help.contains("ALIBABA_CLOUD_ACCESS_KEY_SECRET"));
-        assert!(!help.contains("ALIBABA_CLOUD_ACCESS_KEY_SECRET="), "{help}");
-    }
-}
+mod tests;

@@ -1,33 +1,30 @@
 //! `kerf controller`: from arguments to a running controller.
 
-use std::path::Path;
-
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::config::ProviderConfig;
 use kerf_cloud::rpc::config::{ClientConfig, Clock, SignatureVersion};
 use kerf_cloud::rpc::credentials::{CredentialSource, Credentials};
 use kerf_cloud::rpc::endpoint::{Network, Product};
-use kerf_controllers::settings::Settings;
-use kerf_controllers::{Leadership, clock};
+use kerf_controllers::settings::{RepairPolicy, Settings};
+use kerf_controllers::{Leadership, Listen, clock};
 
+use crate::api_server::{self, Rate};
 use crate::args::{Cloud, Controller};
 use crate::exit::Restart;
-
-/// Requests in flight to the API server are bounded by the reconcilers; this only bounds a silent connection.
-const API_SERVER_CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Runs until the process is told to stop or must be started anew.
 ///
 /// # Errors
 /// When the arguments do not fit together, or the API server cannot be reached at all.
 pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
-    if !args.ignore_dra_requests {
+    if !args.planning.ignore_dra_requests {
         bail!(
             "IGNORE_DRA_REQUESTS=false: kerf does not plan pods with resource claims (DRA); leave it unset"
         );
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(args.process.threads())
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
@@ -37,42 +34,37 @@ pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
 async fn run_async(args: Controller) -> anyhow::Result<()> {
     // The first installer wins; a second one in the same process would be our own bug and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = connect(args.kubeconfig.as_deref()).await?;
+    let process = &args.process;
+    let rate = Rate {
+        per_second: process.kube_client_qps,
+        burst: process.kube_client_burst,
+    };
+    let client = api_server::connect(args.kubeconfig.as_deref(), rate).await?;
     let cloud = provider(&args)?;
     let settings = settings(&args);
-    let leadership = if args.disable_leader_election {
+    let leadership = if process.disable_leader_election {
         Leadership::Alone
     } else {
         Leadership::Lease {
-            name: args.leader_election_name.clone(),
+            name: process.leader_election_name.clone(),
+            namespace: if process.leader_election_namespace.is_empty() {
+                args.namespace.clone()
+            } else {
+                process.leader_election_namespace.clone()
+            },
         }
     };
-    let ended =
-        kerf_controllers::run(client, cloud, settings, args.metrics_address, leadership).await?;
+    let (metrics, probes) = process.addresses();
+    let listen = Listen {
+        metrics,
+        probes,
+        has_profiling: process.enable_profiling,
+    };
+    let ended = kerf_controllers::run(client, cloud, settings, listen, leadership).await?;
     match ended {
         kerf_controllers::Ended::Stopped => Ok(()),
         kerf_controllers::Ended::MustRestart(why) => Err(Restart(why).into()),
     }
-}
-
-async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let file = kube::config::Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
-            kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
-        }
-        None => kube::Config::infer()
-            .await
-            .context("cannot find the API server: run in a pod or set --kubeconfig")?,
-    };
-    config.connect_timeout = Some(API_SERVER_CONNECT_TIMEOUT);
-    // The client's own retries would hide that a disruption budget refused an eviction (429) behind our time limit;
-    // every reconciler tries again by itself.
-    config.default_retry = false;
-    kube::Client::try_from(config).context("cannot make a client for the API server")
 }
 
 fn provider(args: &Controller) -> anyhow::Result<Provider> {
@@ -148,6 +140,11 @@ fn settings(args: &Controller) -> Settings {
         args.cluster_id.clone(),
         args.namespace.clone(),
     );
+    settings.pod_name.clone_from(&args.pod_name);
+    settings
+        .default_node_role
+        .clone_from(&args.default_node_role);
+    settings.planning = args.planning.settings();
     settings.batch_idle = timing.batch_idle_duration;
     settings.batch_max = timing.batch_max_duration;
     settings.disruption_poll = timing.disruption_poll_duration;
@@ -161,6 +158,9 @@ fn settings(args: &Controller) -> Settings {
     settings
         .repair_policies
         .clone_from(&args.repair.node_repair_policies);
+    if args.planning.feature_gates.node_repair && settings.repair_policies.is_empty() {
+        settings.repair_policies = RepairPolicy::defaults();
+    }
     settings.repair_threshold_percent = args.repair.node_repair_threshold_percent;
     settings.policy_folder.clone_from(&args.policy_folder);
     settings.failpoint.clone_from(&args.failpoint);

@@ -2,7 +2,10 @@
 //!
 //! Code 1 is kept for findings: something is unschedulable, a check that was asked for failed.
 
+use std::io::Write as _;
 use std::process::ExitCode;
+
+use crate::logging::Sinks;
 
 /// The command did what it was asked to.
 pub(crate) const OK: u8 = 0;
@@ -23,8 +26,9 @@ pub(crate) struct Restart(pub(crate) String);
 #[error("{0} findings")]
 pub(crate) struct Findings(pub(crate) usize);
 
-/// Prints what went wrong and says how the process ends.
-pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
+/// Prints what went wrong and says how the process ends. The last words also go to `errors`, since what collects a log
+/// may read one of the two outputs only.
+pub(crate) fn code(result: anyhow::Result<()>, errors: &[String]) -> ExitCode {
     let Err(error) = result else {
         return ExitCode::from(OK);
     };
@@ -32,9 +36,19 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::from(FOUND);
     }
     tracing::error!(error = %format!("{error:#}"), "kerf stops");
+    if let Ok(mut sinks) = Sinks::open(errors) {
+        // The log has it already.
+        let _ = writeln!(sinks, "error: {error:#}");
+    }
     ExitCode::from(if error.is::<Restart>() {
         RESTART
     } else {
         FAILED
     })
+}
+
+/// As [`code`], when there is no log yet.
+pub(crate) fn unlogged(error: &anyhow::Error) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    ExitCode::from(FAILED)
 }

@@ -1,7 +1,16 @@
-//! Logs: events with fields, as text for people or JSON for machines, on standard error.
+//! Logs: events with fields, as text for people or JSON for machines. A subcommand logs to standard error, the
+//! controller where it is told to.
 
+mod sink;
+
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+
+pub(crate) use sink::Sinks;
+
+/// Levels that Karpenter's charts write, and ours.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,6 +23,7 @@ pub(crate) enum Format {
 
 /// What is logged and how.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Logs")]
 pub(crate) struct Log {
     /// Least severe level that is logged: error, warn, info, debug, trace, or a tracing filter such as `kerf_cloud=debug,info`.
     #[arg(
@@ -28,20 +38,51 @@ pub(crate) struct Log {
     format: Format,
 }
 
-/// Starts logging. A filter that does not parse falls back to `info`, and says so.
-pub(crate) fn start(log: &Log) {
-    let (filter, problem) = match EnvFilter::try_new(&log.level) {
-        Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new("info"), Some(error)),
-    };
+/// Starts logging to these places.
+///
+/// # Errors
+/// When the level is no level and no filter, or a file cannot be written.
+pub(crate) fn start(log: &Log, paths: &[String]) -> anyhow::Result<()> {
+    let filter = filter(&log.level)?;
+    let sinks = Sinks::open(paths)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_ansi(sinks.is_terminal())
+        .with_writer(sinks);
     match log.format {
         Format::Text => subscriber.with_target(false).init(),
         Format::Json => subscriber.json().init(),
     }
-    if let Some(error) = problem {
-        tracing::warn!(log_level = %log.level, %error, "log level not understood; using info");
+    Ok(())
+}
+
+/// A bare word is a level: as a filter it would be the name of a module, and a typing error would silence everything.
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    let level = level.trim();
+    if level.is_empty() {
+        return Ok(EnvFilter::new("info"));
+    }
+    let is_word = level.chars().all(|it| it.is_ascii_alphabetic());
+    if is_word && !LEVELS.contains(&level.to_lowercase().as_str()) {
+        bail!(
+            "--log-level (LOG_LEVEL) {level:?} is not known: use one of {}",
+            LEVELS.join(", ")
+        );
+    }
+    EnvFilter::try_new(level).with_context(|| format!("--log-level (LOG_LEVEL) {level:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_in_the_level_is_refused() {
+        for good in ["", "info", "DEBUG", "error", "kerf_cloud=debug,info"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for bad in ["inof", "warning", "kerf=loud"] {
+            assert!(filter(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The `kerf` binary: arguments in, one subcommand run, one exit code out. Start at [`args`].
 
+mod api_server;
 mod args;
 mod controller;
 mod convert;
@@ -13,11 +14,27 @@ use crate::args::{Args, Command};
 
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
-    logging::start(&args.log);
+    let errors = match &args.command {
+        Command::Controller(controller) => controller.process.log_error_output_paths.clone(),
+        _ => Vec::new(),
+    };
+    if let Err(error) = start_logging(&args) {
+        return exit::unlogged(&error);
+    }
     let result = match args.command {
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
     };
-    exit::code(result)
+    exit::code(result, &errors)
+}
+
+/// What a subcommand prints is its result, so that its log goes elsewhere.
+fn start_logging(args: &Args) -> anyhow::Result<()> {
+    let default = ["stderr".to_owned()];
+    let paths = match &args.command {
+        Command::Controller(controller) => &controller.process.log_output_paths[..],
+        _ => &default,
+    };
+    logging::start(&args.log, paths)
 }

@@ -16,9 +16,9 @@ const GIB: i64 = 1 << 30;
 /// The disk when the class names none (AL: same).
 const DISK_CATEGORY_DEFAULT: &str = "cloud_essd";
 
-/// What the class asks the cloud for.
+/// What the class asks the cloud for; a class without a role gets the default.
 #[must_use]
-pub fn spec(class: &EcsNodeClass) -> class::NodeClassSpec {
+pub fn spec(class: &EcsNodeClass, default_role: &str) -> class::NodeClassSpec {
     let spec = &class.spec;
     class::NodeClassSpec {
         name: class.name_any(),
@@ -38,7 +38,11 @@ pub fn spec(class: &EcsNodeClass) -> class::NodeClassSpec {
             price_limit_per_hour: spec.spot_price_limit,
             ..class::SpotSettings::default()
         },
-        role: text(spec.role.as_ref()),
+        role: spec
+            .role
+            .clone()
+            .filter(|role| !role.is_empty())
+            .unwrap_or_else(|| default_role.to_owned()),
         key_pair_name: text(spec.key_pair_name.as_ref()),
         resource_group_id: text(spec.resource_group_id.as_ref()),
         tags: spec.tags.clone(),

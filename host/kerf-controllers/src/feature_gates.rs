@@ -1,0 +1,90 @@
+//! Feature gates: Karpenter's names. Pure.
+
+use std::str::FromStr;
+
+/// What is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// Broken nodes are replaced.
+    pub node_repair: bool,
+    /// Reserved capacity is used. No offering of Alibaba Cloud is of this kind yet, so that both values do the same.
+    pub reserved_capacity: bool,
+}
+
+/// Karpenter: same.
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self {
+            node_repair: false,
+            reserved_capacity: true,
+        }
+    }
+}
+
+/// Karpenter's gates that this version can only leave closed. Karpenter ignores what it does not know; here a gate that
+/// would do nothing is refused, so that nobody waits for what it promises.
+const CLOSED: [&str; 4] = [
+    "SpotToSpotConsolidation",
+    "NodeOverlay",
+    "StaticCapacity",
+    "CapacityBuffer",
+];
+
+impl FromStr for FeatureGates {
+    type Err = String;
+
+    /// Reads `NodeRepair=true,ReservedCapacity=false`; what is not named keeps its default.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut gates = Self::default();
+        let parts = text.split(',').map(str::trim);
+        for part in parts.filter(|part| !part.is_empty()) {
+            let form = || format!("{part:?} is not of the form NodeRepair=true");
+            let (name, value) = part.split_once('=').ok_or_else(form)?;
+            let is_open = value.trim().to_lowercase().parse().map_err(|_| form())?;
+            match name.trim() {
+                "NodeRepair" => gates.node_repair = is_open,
+                "ReservedCapacity" => gates.reserved_capacity = is_open,
+                name if CLOSED.contains(&name) && !is_open => {}
+                name if CLOSED.contains(&name) => {
+                    return Err(format!(
+                        "{name} is not in this version of kerf; leave it out or set it to false"
+                    ));
+                }
+                name => {
+                    let known = CLOSED.join(", ");
+                    return Err(format!(
+                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, {known}"
+                    ));
+                }
+            }
+        }
+        Ok(gates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_that_are_not_named_keep_their_default() {
+        let gates: FeatureGates = "NodeRepair=true, SpotToSpotConsolidation=false,"
+            .parse()
+            .unwrap();
+
+        assert!(gates.node_repair && gates.reserved_capacity);
+        assert_eq!("".parse(), Ok(FeatureGates::default()));
+    }
+
+    #[test]
+    fn a_gate_that_would_do_nothing_is_refused() {
+        for text in [
+            "NodeOverlay=true",
+            "Nodeoverlay=false",
+            "NodeRepair",
+            "NodeRepair=on",
+        ] {
+            assert!(text.parse::<FeatureGates>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The client for the API server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::client::ClientBuilder;
+use tower::limit::RateLimitLayer;
+
+/// Requests in flight to the API server are bounded by the reconcilers; this only bounds a silent connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many requests may go, as Karpenter's flags say it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    pub(crate) per_second: u32,
+    pub(crate) burst: u32,
+}
+
+/// A client by the kubeconfig, or by the service account of the pod.
+///
+/// # Errors
+/// When there is neither, or one of them cannot be used.
+pub(crate) async fn connect(kubeconfig: Option<&Path>, rate: Rate) -> anyhow::Result<kube::Client> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
+        }
+        None => kube::Config::infer()
+            .await
+            .context("cannot find the API server: run in a pod or set --kubeconfig")?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // The client's own retries would hide that a disruption budget refused an eviction (429) behind our time limit;
+    // every reconciler tries again by itself.
+    config.default_retry = false;
+    let builder =
+        ClientBuilder::try_from(config).context("cannot make a client for the API server")?;
+    Ok(builder.with_layer(&limit(rate)).build())
+}
+
+/// A burst at once, then nothing until its time is over: the average is the rate (client-go refills one by one).
+fn limit(rate: Rate) -> RateLimitLayer {
+    let window = Duration::from_secs(1) * rate.burst / rate.per_second.max(1);
+    RateLimitLayer::new(u64::from(rate.burst), window)
+}
