@@ -1,21 +1,27 @@
 //! `cargo xtask oracle`: random clusters, planned by kerf-core and held against the real kube-scheduler.
 //!
 //! A mismatch is a pod that kube-scheduler refuses on the node that we planned for it, or one that we called
-//! unschedulable and that it binds to a fresh node which a pool could have made. Start at [`case`] (what is drawn) and
-//! [`trial`] (what is done with it); `--cases 1 --seed N` repeats case N. `--planted` proves that errors are found.
+//! unschedulable and that it binds to a fresh node which a pool could have made. Start at [`draw`] (what is drawn) and
+//! [`trial`] (what is done with it); `--cases 1 --seed N` repeats case N. A failing case is made small and kept as a
+//! file, which `--file` tries again. `--planted` proves that errors are found.
 
 mod api;
 mod case;
+mod catalog;
+mod cluster;
 mod dice;
+mod draw;
+mod dress;
 mod machines;
 mod manifest;
 mod planted;
 mod pods;
+mod shrink;
 mod trial;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -46,7 +52,16 @@ pub(crate) struct Args {
     /// Plant rule errors one by one, and show at which case each is found. Fails when one is not.
     #[arg(long)]
     planted: bool,
+    /// With `--planted`: make the case that found an error small, and keep it in this folder.
+    #[arg(long, value_name = "FOLDER", requires = "planted")]
+    shrunk: Option<PathBuf>,
+    /// Try the case of a file instead of drawn ones.
+    #[arg(long, value_name = "FILE", conflicts_with = "planted")]
+    file: Option<PathBuf>,
 }
+
+/// Where failing cases are kept, below the root of the workspace; all of them are tried in each test run.
+const KEPT: &str = "tests/fixtures/oracle";
 
 /// What all cases showed together.
 #[derive(Debug, Default)]
@@ -63,7 +78,10 @@ struct Tally {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.planted {
-        return planted::run(args.cases, args.seed);
+        return planted::run(args.cases, args.seed, args.shrunk.as_deref());
+    }
+    if let Some(path) = &args.file {
+        return try_file(&Api::new(&start()?)?, path);
     }
     let in_target = || workspace::root().join(format!("target/oracle-{}.json", args.seed));
     let path = args.results.clone().unwrap_or_else(in_target);
@@ -88,6 +106,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Fails where the case of the file does.
+fn try_file(api: &Api, path: &Path) -> Result<()> {
+    let case = Case::load(path)?;
+    let verdict = trial::run(api, &case, &trial::plan(&case)?)
+        .with_context(|| format!("the case of {}", path.display()))?;
+    if verdict.mismatches.is_empty() {
+        return Ok(());
+    }
+    bail!("{}: {}", path.display(), verdict.mismatches.join("\n"));
+}
+
 fn start() -> Result<ControlPlane> {
     let mut options = Options::default();
     // Cases are over long before a node without a kubelet would count as lost.
@@ -104,8 +133,9 @@ impl Tally {
     fn try_case(&mut self, api: &Api, seed: u64) -> Result<()> {
         let started = Instant::now();
         let case = Case::draw(seed);
-        let verdict =
-            trial::run(api, &case, trial::plan(&case)).with_context(|| format!("case {seed}"))?;
+        let context = || format!("case {seed}");
+        let planned = trial::plan(&case).with_context(context)?;
+        let verdict = trial::run(api, &case, &planned).with_context(context)?;
         for text in &verdict.mismatches {
             println!("case {seed}: {text}");
         }
@@ -120,6 +150,14 @@ impl Tally {
         self.seconds += started.elapsed().as_secs_f64();
         for kind in &case.kinds {
             *self.kinds.entry((*kind).to_owned()).or_default() += 1;
+        }
+        if !verdict.mismatches.is_empty() {
+            let (small, verdict) = shrink::shrink(api, &case, verdict, trial::plan)?;
+            let path = workspace::root()
+                .join(KEPT)
+                .join(format!("case-{seed}.yaml"));
+            small.save(&path, &verdict.mismatches.join("\n"))?;
+            println!("case {seed}: made small in {}", path.display());
         }
         Ok(())
     }
@@ -227,8 +265,25 @@ mod tests {
             resume: false,
             results: None,
             planted: false,
+            shrunk: None,
+            file: None,
         };
 
         run(&args).unwrap();
+    }
+
+    #[test]
+    fn cases_that_failed_once_do_not_fail_again() {
+        let folder = workspace::root().join(KEPT);
+        let files = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        files.sort();
+        assert!(!files.is_empty(), "{} has no cases", folder.display());
+        let control_plane = start().unwrap();
+        let api = Api::new(&control_plane).unwrap();
+
+        for file in files {
+            try_file(&api, &file).unwrap();
+        }
     }
 }

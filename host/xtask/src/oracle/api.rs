@@ -9,7 +9,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use super::manifest::{PRIORITIES, priority_class};
+use super::manifest::{PRIORITIES, priority_class, runtime_class};
 
 /// A local server answers in milliseconds; this is for a machine on which others compile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,7 +40,19 @@ impl Api {
         for (name, priority) in PRIORITIES {
             api.create(&priority_class(name, priority))?;
         }
+        api.create(&runtime_class())?;
         Ok(api)
+    }
+
+    /// Changes an object, or a part of it, by a merge patch.
+    pub(super) fn patch(&self, path: &str, change: &Value) -> Result<()> {
+        let request = self.agent.patch(format!("{}{path}", self.url));
+        let answer = request
+            .header("Authorization", &self.authorization)
+            .header("Content-Type", "application/merge-patch+json")
+            .send(change.to_string())
+            .with_context(|| format!("PATCH {path}"))?;
+        read(answer, &format!("PATCH {path} with {change}")).map(drop)
     }
 
     /// Creates an object where its kind lives.
@@ -89,6 +101,8 @@ fn collection(object: &Value) -> Result<String> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     Ok(match object["kind"].as_str() {
         Some("Namespace") => "/api/v1/namespaces".to_owned(),
+        Some("RuntimeClass") => "/apis/node.k8s.io/v1/runtimeclasses".to_owned(),
+        Some("StorageClass") => "/apis/storage.k8s.io/v1/storageclasses".to_owned(),
         Some("CSINode") => "/apis/storage.k8s.io/v1/csinodes".to_owned(),
         Some("Node") => "/api/v1/nodes".to_owned(),
         Some("PriorityClass") => "/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(),

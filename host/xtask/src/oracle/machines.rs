@@ -16,7 +16,7 @@ use kerf_core::snapshot::MinValuesPolicy;
 use kerf_core::taint::Taint;
 use kerf_core::{Plan, Snapshot};
 
-use super::case::{ATTACHMENTS, TEAM};
+use super::draw::{ATTACHMENTS, TEAM};
 
 /// More shapes than this take too long and say nothing new.
 const FRESH_MAX: usize = 60;

@@ -1,5 +1,6 @@
 //! Pending pods: a few groups of equal ones, each with some of the constraints that Kubernetes knows.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use kerf_core::labels;
@@ -13,7 +14,7 @@ use kerf_core::selector::{LabelSelector, SelectorExpression, SelectorOperator};
 use kerf_core::taint::{Toleration, TolerationOperator};
 use kerf_core::volume::{Attachment, Volume};
 
-use super::case::{DEDICATED, DRIVER, Draw, ENI, GPU, TEAM, ZONES, tolerate_everything};
+use super::draw::{DEDICATED, DRIVER, Draw, ENI, GPU, TEAM, ZONES, tolerate_everything};
 use super::manifest;
 
 pub(super) const APPS: [&str; 4] = ["web", "db", "cache", "batch"];
@@ -206,8 +207,13 @@ impl Draw {
 
     fn resources(&mut self, spec: &mut PodSpec) {
         if self.kind("host port", 10) {
-            spec.host_ports
-                .push(host_port(self.dice.pick(&[8080, 9090])));
+            let mut port = host_port(self.dice.pick(&[8080, 9090]));
+            if self.late_kind("host port of one address or protocol", 50) {
+                let addresses = [[0, 0, 0, 0], [10, 0, 0, 1], [10, 0, 0, 2]];
+                port.ip = Some(IpAddr::from(self.late.pick(&addresses)));
+                port.protocol = self.late.pick(&[Protocol::Tcp, Protocol::Udp]);
+            }
+            spec.host_ports.push(port);
         }
         if self.kind("pod with a GPU", 6) {
             spec.requests.set(GPU, 1);
