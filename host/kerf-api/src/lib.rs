@@ -18,6 +18,7 @@ pub mod condition;
 pub mod crds;
 pub mod duration;
 pub mod ecsnodeclass;
+pub mod explanation;
 pub mod memory;
 pub mod names;
 pub mod nodeclaim;

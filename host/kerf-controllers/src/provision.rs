@@ -44,7 +44,7 @@ pub async fn run(context: Arc<Context>) {
 /// kube-scheduler had time to bind them.
 fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Homes {
     let mut homes = Homes::new();
-    for Placement { pod, node } in &plan.placements {
+    for Placement { pod, node, .. } in &plan.placements {
         homes.insert(pod.uid.clone(), node.clone());
     }
     for (planned, claim) in plan.new_claims.iter().zip(created) {

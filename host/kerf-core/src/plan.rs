@@ -1,6 +1,7 @@
 //! A plan: what to do about the pods of a snapshot, in full detail. Who carries it out makes no choices.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -122,6 +123,27 @@ pub struct Placement {
     pub pod: Arc<Pod>,
     /// The node.
     pub node: PlacementTarget,
+    /// Why this one.
+    pub reason: PlacementReason,
+}
+
+/// Why a pod was given to a node that exists or is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlacementReason {
+    /// An earlier plan gave it that place.
+    Kept,
+    /// Of the nodes with room that meet its constraints it is the first: initialised ones come before others, and then
+    /// the name decides.
+    FirstThatFits,
+}
+
+impl fmt::Display for PlacementReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kept => "an earlier plan put it there",
+            Self::FirstThatFits => "the first with room that meets its constraints",
+        })
+    }
 }
 
 /// Where a pod was placed.

@@ -147,7 +147,7 @@ pub struct PodSpec {
     pub tolerations: Vec<Toleration>,
     /// Topology spread constraints.
     pub topology_spread: Vec<TopologySpread>,
-    /// Host ports of its regular containers.
+    /// Host ports of its containers and sidecars.
     pub host_ports: Vec<HostPort>,
     /// Its volumes that limit where it can run.
     pub volumes: Vec<Volume>,

@@ -1,5 +1,6 @@
 //! Why a pod has no place, as data. Rendering it is the `Display` of each type.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -180,6 +181,8 @@ pub struct Shortage {
 /// Instance types that would do but cannot be bought.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unavailable {
+    /// How near the closest one came that can be bought; none when none can.
+    pub closest: Option<Shortage>,
     /// The cheapest that is large enough.
     pub smallest: InstanceTypeName,
     /// Where it cannot be bought, and why.
@@ -317,15 +320,27 @@ impl fmt::Display for Shortage {
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(closest) = &self.closest {
+            write!(f, "{closest}; ")?;
+        }
         write!(f, "the smallest that fits is {}", self.smallest)?;
-        for (i, offering) in self.offerings.iter().enumerate() {
-            let separator = if i == 0 { ", but: " } else { ", " };
-            write!(
-                f,
-                "{separator}{} in {} ({})",
-                offering.reason, offering.zone, offering.capacity_type
-            )?;
+        let mut places: BTreeMap<(&str, CapacityType), Vec<&str>> = BTreeMap::new();
+        for it in &self.offerings {
+            let zones = places.entry((&it.reason, it.capacity_type)).or_default();
+            zones.push(&it.zone);
+        }
+        for ((reason, capacity_type), zones) in places {
+            write!(f, ", {reason} in {} ({capacity_type})", listed(&zones))?;
         }
         Ok(())
+    }
+}
+
+/// "a, b and c".
+fn listed(items: &[&str]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
 }

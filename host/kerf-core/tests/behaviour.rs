@@ -21,6 +21,8 @@ const SOURCES: &[&str] = &[
     include_str!("properties.rs"),
     include_str!("requirement_vectors.rs"),
     include_str!("../../kerf-state/src/tests/join.rs"),
+    include_str!("../../kerf-state/src/tests/pods.rs"),
+    include_str!("../../kerf-state/src/tests/volumes.rs"),
 ];
 
 /// Section and bullet, and the tests that prove it.
@@ -138,6 +140,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "what_is_too_large_is_told_how_near_the_closest_type_came",
             "what_cannot_be_bought_is_told_where_and_why",
+            "what_is_large_enough_but_sold_out_is_told_with_what_can_be_bought",
         ],
     ),
     (
@@ -257,7 +260,13 @@ const TABLE: &[(&str, &[&str])] = &[
             "new_nodes_attach_as_many_volumes_as_their_type_can",
         ],
     ),
-    ("2.16 host ports", &["host_ports_keep_pods_apart"]),
+    (
+        "2.16 host ports",
+        &[
+            "host_ports_keep_pods_apart",
+            "sidecars_with_one_host_port_are_kept_apart_as_kube_scheduler_does",
+        ],
+    ),
     ("2.17 huge pages", &["huge_pages_are_taken_out_of_memory"]),
     (
         "2.18 reserved capacity",

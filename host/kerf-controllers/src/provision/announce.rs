@@ -54,7 +54,11 @@ impl Announcer {
         }
         for (planned, claim) in plan.new_claims.iter().zip(created) {
             let Some(claim) = claim else { continue };
-            let note = format!("should schedule on NodeClaim {}", claim.name_any());
+            let note = format!(
+                "should schedule on NodeClaim {}, which {}",
+                claim.name_any(),
+                planned.reason
+            );
             for pod in &planned.pods {
                 self.tell(
                     &mut left,
@@ -66,10 +70,12 @@ impl Announcer {
                 .await;
             }
         }
-        for Placement { pod, node } in &plan.placements {
+        for Placement { pod, node, reason } in &plan.placements {
             let note = match node {
-                PlacementTarget::Node(name) => format!("should schedule on node {name}"),
-                PlacementTarget::InFlight(name) => format!("should schedule on NodeClaim {name}"),
+                PlacementTarget::Node(name) => format!("should schedule on node {name}: {reason}"),
+                PlacementTarget::InFlight(name) => {
+                    format!("should schedule on NodeClaim {name}: {reason}")
+                }
             };
             self.tell(
                 &mut left,

@@ -128,8 +128,9 @@ impl Round<'_> {
         if allowed.is_empty() {
             return Some(self.no_instance_type(set));
         }
-        let holds = |shape: &usize| class.claim_request.fits_in(&entry.shapes[*shape].room);
-        let holding: Vec<usize> = allowed.iter().copied().filter(holds).collect();
+        let (holding, small): (Vec<usize>, Vec<usize>) = allowed
+            .iter()
+            .partition(|it| class.claim_request.fits_in(&entry.shapes[**it].room));
         if holding.is_empty() {
             return Some(Failure::TooLarge(self.shortage(pool, &allowed, class)));
         }
@@ -140,7 +141,10 @@ impl Round<'_> {
             .filter(|shape| view.place(*shape).is_some())
             .collect();
         if open.is_empty() {
-            return Some(self.closed(pool, &holding, &sales));
+            let sold = small.into_iter().filter(|it| view.place(*it).is_some());
+            let small: Vec<usize> = sold.collect();
+            let closest = (!small.is_empty()).then(|| self.shortage(pool, &small, class));
+            return Some(self.closed(pool, &holding, &sales, closest));
         }
         self.explain_claim(pool, &open, &view, class)
     }
@@ -238,7 +242,13 @@ impl Round<'_> {
     }
 
     /// Why none of the shapes that are large enough can be bought.
-    fn closed(&self, pool: usize, holding: &[usize], sales: &Bits) -> Failure {
+    fn closed(
+        &self,
+        pool: usize,
+        holding: &[usize],
+        sales: &Bits,
+        closest: Option<Shortage>,
+    ) -> Failure {
         let entry = &self.pools[pool];
         let allowed = |shape: usize| {
             entry.shapes[shape]
@@ -288,6 +298,7 @@ impl Round<'_> {
         });
         let smallest_name = entry.shapes[smallest].instance_type.name.clone();
         Failure::Unavailable(Unavailable {
+            closest,
             smallest: smallest_name,
             offerings: offerings.collect(),
         })

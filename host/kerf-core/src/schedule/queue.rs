@@ -8,7 +8,7 @@ use super::domains::KeyId;
 use super::place::Spot;
 use super::round::{Round, Seat};
 use crate::ids::PodUid;
-use crate::plan::{Placement, WorkBudget};
+use crate::plan::{Placement, PlacementReason, WorkBudget};
 use crate::pod::Pod;
 use crate::schedule::Homes;
 
@@ -134,7 +134,13 @@ impl Queue {
                     !variant.is_last_resort && round.fits_home(Guest { class, variant }, *home)
                 });
                 if let Some((variant, _)) = fitting {
-                    self.place(round, *pod, class, (variant, &Spot::Node(*home)));
+                    self.place(
+                        round,
+                        *pod,
+                        class,
+                        (variant, &Spot::Node(*home)),
+                        PlacementReason::Kept,
+                    );
                     settled.insert(*pod);
                 }
                 fitting.is_none()
@@ -159,7 +165,15 @@ impl Queue {
                 _ => find_with_preferences(round, class, pass),
             };
             match spot {
-                Some((variant, spot)) => self.place(round, pod, class, (variant, &spot)),
+                Some((variant, spot)) => {
+                    self.place(
+                        round,
+                        pod,
+                        class,
+                        (variant, &spot),
+                        PlacementReason::FirstThatFits,
+                    );
+                }
                 None => {
                     class.failed_at = Some(self.placed);
                     if class.depends_on_others() {
@@ -178,6 +192,7 @@ impl Queue {
         pod: usize,
         class: &Class,
         (variant, spot): (usize, &Spot),
+        reason: PlacementReason,
     ) {
         round.commit(pod, class, spot);
         round.seats[pod] = Seat {
@@ -191,6 +206,7 @@ impl Queue {
             self.placements.push(Placement {
                 pod,
                 node: round.nodes.target(*node),
+                reason,
             });
         }
     }

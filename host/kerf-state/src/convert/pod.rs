@@ -213,10 +213,13 @@ fn do_not_disrupt(metadata: &ObjectMeta, problems: &mut Problems) -> DoNotDisrup
     }
 }
 
-/// Karpenter: same, init containers are left out.
+/// Those of containers that run as long as the pod does. Karpenter: differs, because it leaves out sidecars, whose ports
+/// kube-scheduler counts.
 fn host_ports(spec: &k8s::PodSpec, problems: &mut Problems) -> Vec<HostPort> {
     let mut ports = Vec::new();
-    for container in &spec.containers {
+    let init = spec.init_containers.iter().flatten();
+    let sidecars = init.filter(|it| it.restart_policy.as_deref() == Some("Always"));
+    for container in sidecars.chain(&spec.containers) {
         for port in container.ports.iter().flatten() {
             let Some(number) = port.host_port.and_then(|number| u16::try_from(number).ok()) else {
                 continue;

@@ -263,3 +263,19 @@ spec:
     "#]],
     );
 }
+
+#[test]
+fn sidecars_with_one_host_port_are_kept_apart_as_kube_scheduler_does() {
+    let pod = pending(
+        "  containers: [{name: main}]
+  initContainers:
+    - {name: proxy, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}
+    - {name: once, ports: [{containerPort: 81, hostPort: 81}]}",
+        "",
+    );
+
+    let snapshot = snapshot(&cluster(&pod));
+
+    let ports = &snapshot.pending_pods[0].spec.host_ports;
+    assert_eq!(ports.iter().map(|it| it.port).collect::<Vec<_>>(), [80]);
+}

@@ -1,6 +1,8 @@
 //! Makes a failing case small: takes away one thing after the other, and keeps it away where the case fails all the
 //! same.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde_json::Value;
 
@@ -48,6 +50,7 @@ pub(super) fn shrink(
         api,
         plan,
         best: case.clone(),
+        causes: causes(&verdict),
         verdict,
         trials: 0,
     };
@@ -68,6 +71,8 @@ struct Search<'a, P> {
     plan: P,
     best: Case,
     verdict: Verdict,
+    /// How the case failed at first. One that fails in another way is another case.
+    causes: BTreeSet<String>,
     trials: usize,
 }
 
@@ -85,7 +90,9 @@ impl<P: Fn(&Case) -> Result<Planned>> Search<'_, P> {
         let Ok(verdict) = trial::run(self.api, &smaller, &planned) else {
             return Ok(false);
         };
-        let is_failing = !verdict.mismatches.is_empty();
+        let is_failing = causes(&verdict)
+            .iter()
+            .any(|cause| self.causes.contains(cause));
         if is_failing {
             self.best = smaller;
             self.verdict = verdict;
@@ -135,6 +142,32 @@ impl<P: Fn(&Case) -> Result<Planned>> Search<'_, P> {
     }
 }
 
+/// What the mismatches say, without names and numbers.
+fn causes(verdict: &Verdict) -> BTreeSet<String> {
+    let lines = verdict.mismatches.iter();
+    let lines = lines.filter_map(|text| text.lines().next());
+    lines.flat_map(causes_of).collect()
+}
+
+fn causes_of(line: &str) -> Vec<String> {
+    let Some((_, refusals)) = line.split_once("nodes are available: ") else {
+        let words = line.split_whitespace().filter(|word| {
+            // Names of pods and nodes have digits in them.
+            !word.contains(|it: char| it.is_ascii_digit())
+        });
+        return vec![words.collect::<Vec<_>>().join(" ")];
+    };
+    let refusals = refusals.split(". ").next().unwrap_or_default();
+    let refusals = refusals.split(", ").map(|clause| {
+        let clause = clause.trim_start_matches(|it: char| it.is_ascii_digit());
+        clause.trim().to_owned()
+    });
+    // The other nodes: the pod is pinned away from them.
+    refusals
+        .filter(|clause| !clause.contains("[NodeAffinity]"))
+        .collect()
+}
+
 /// Namespaces stay, and so does what a remaining object cannot be without: the node of a bound pod, the objects of a
 /// volume that is used.
 fn keep_what_others_need(case: &mut Case, gone: Vec<Value>) {
@@ -181,4 +214,20 @@ fn remove(object: &mut Value, pointer: &str) -> bool {
         Some(_) | None => None,
     };
     removed.is_some_and(|it| !it.is_null() && it != Value::Array(vec![]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_refusal_is_what_the_planned_node_lacks() {
+        let line = "REFUSED pod-3-1 on case-16-new-0: 0/4 nodes are available: 1 node(s) didn't have free ports for the \
+                    requested pod ports, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. no new claims";
+
+        assert_eq!(
+            causes_of(line),
+            ["node(s) didn't have free ports for the requested pod ports"]
+        );
+    }
 }

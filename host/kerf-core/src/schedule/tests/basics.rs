@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::kit::*;
 use crate::instance_type::CapacityType;
 use crate::labels;
+use crate::plan::PlacementReason;
 use crate::pod::{DaemonPod, HostPort, Protocol};
 use crate::requirement::{Operator, Requirement};
 use crate::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
@@ -285,10 +286,34 @@ fn what_cannot_be_bought_is_told_where_and_why() {
     let plan = World::new(pool_of([sold_out])).pod("a", spec(500)).plan();
     assert_eq!(
         only_reason(&plan),
-        "pool general: the smallest that fits is ecs.g7.2c, but: out of stock in h (on-demand), \
-         out of stock in i (on-demand), out of stock in j (on-demand)"
+        "pool general: the smallest that fits is ecs.g7.2c, out of stock in h, i and j (on-demand)"
     );
     assert_eq!(plan.pool_problems.len(), 1);
+}
+
+#[test]
+fn what_is_large_enough_but_sold_out_is_told_with_what_can_be_bought() {
+    let mut large = instance_type("ecs.g7.8c", 8);
+    for offering in &mut large.offerings {
+        offering.unavailable = Some("no stock".to_owned());
+    }
+    let plan = World::new(pool_of([instance_type("ecs.g7.2c", 2), large]))
+        .pod("a", spec(3500))
+        .plan();
+    assert_eq!(
+        only_reason(&plan),
+        "pool general: needs 3500m cpu; ecs.g7.2c leaves 2; the smallest that fits is ecs.g7.8c, \
+         no stock in h, i and j (on-demand)"
+    );
+}
+
+#[test]
+fn a_pod_on_a_node_that_exists_is_told_why_it_is_there() {
+    let plan = World::new(pool())
+        .node(node("old", 4, "h"))
+        .pod("a", spec(100))
+        .plan();
+    assert_eq!(plan.placements[0].reason, PlacementReason::FirstThatFits);
 }
 
 #[test]
