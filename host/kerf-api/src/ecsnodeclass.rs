@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod disk;
+mod hash;
 pub mod kubelet;
 pub mod policy;
 pub mod selector;
 pub mod status;
 
 pub use disk::{DataDisk, SystemDisk};
+pub use hash::ECSNODECLASS_HASH_VERSION;
 pub use kubelet::KubeletConfiguration;
 pub use policy::{Policy, PolicyHook, PolicySource};
 pub use selector::{

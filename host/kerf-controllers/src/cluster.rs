@@ -145,6 +145,16 @@ impl SharedCluster {
         events.insert(node.to_owned(), at);
     }
 
+    /// When a pod last came to the node or left it, as far as this process saw it.
+    #[must_use]
+    pub fn pod_event(&self, node: &str) -> Option<Timestamp> {
+        let events = self
+            .pod_events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        events.get(node).copied()
+    }
+
     /// Rings when anything changed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

@@ -14,6 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
 use crate::cluster::SharedCluster;
+use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::failpoint;
 use crate::lifecycle::health::Registrations;
@@ -43,6 +44,8 @@ pub struct Context {
     pub registrations: Registrations,
     /// Held while one expired claim asks for its place in the budgets.
     pub expirations: Mutex<()>,
+    /// Where the cloud shows our instances.
+    pub networks: Networks,
     /// What we say on objects.
     pub events: Events,
     /// What we count.

@@ -2,6 +2,13 @@
 //!
 //! The decision is `kerf_core::disruption`'s; here it is carried out. What it decides not to do is told on the object.
 
+pub mod conditions;
+pub mod drift;
+pub mod hash;
+pub mod networks;
+pub mod origin;
+pub mod quiet;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -32,6 +32,7 @@ pub async fn run(context: Arc<Context>) {
         ticks.tick().await;
         match both_sides(&context).await {
             Ok((instances, claims)) => {
+                context.networks.replace(&instances);
                 delete_orphans(&instances, &claims, &mut orphans, &context).await;
                 delete_lost(&instances, &claims, &mut lost, &context).await;
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::event;
+use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::class::{ResolveProblem, ResolvedNodeClass};
 use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::InstanceType;
@@ -17,6 +18,7 @@ use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
+use crate::disruption::hash::CLASS_HASH;
 use crate::error::{Error, chain};
 use crate::{clock, patch};
 
@@ -26,6 +28,8 @@ const PROBLEM_RETRY: Duration = Duration::from_secs(15);
 /// A class that can be launched from, with what it can be launched as.
 #[derive(Debug)]
 pub struct ClassState {
+    /// The hash of the class as it was resolved.
+    pub hash: String,
     /// What the selectors found.
     pub resolved: Arc<ResolvedNodeClass>,
     /// In name order.
@@ -92,8 +96,12 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
         .cloud
         .resolve(&spec::spec(&class, &context.settings.default_node_role))
         .await;
+    let hash = class.hash().map_err(|source| Error::Encode {
+        object: crate::error::describe(&*class),
+        source,
+    })?;
     let outcome = match &resolved {
-        Ok(resolved) => load(resolved, &context).await,
+        Ok(resolved) => load(resolved, &hash, &context).await,
         Err(problems) => Err(describe(&name, problems)),
     };
     let mut wanted = (*class).clone();
@@ -104,6 +112,7 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
         &policies,
         clock::now(),
     ));
+    CLASS_HASH.put(&hash, wanted.annotations_mut());
     announce(&class, &wanted, &context).await;
     if let Ok(resolved) = &resolved {
         warn_of_idle_terms(&class, &resolved.warnings, &context).await;
@@ -114,6 +123,7 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
     if was_usable != is_usable {
         context.cluster.demand_changed();
     }
+    migrate(&class.name_any(), &hash, &context).await?;
     patch::write(&Api::all(context.client.clone()), &*class, &wanted).await?;
     let has_problem = !is_usable || policies.iter().any(|policy| policy.last_error.is_some());
     Ok(Action::requeue(if has_problem {
@@ -123,12 +133,29 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
     }))
 }
 
+/// Gives claims of another version of the hash today's.
+async fn migrate(class: &str, hash: &str, context: &Context) -> Result<(), Error> {
+    let api: Api<NodeClaim> = Api::all(context.client.clone());
+    let claims = context.stores.nodeclaims.state();
+    let is_of_class = |claim: &&Arc<NodeClaim>| {
+        let reference = &claim.spec.node_class_ref;
+        context.manages(reference) && reference.name == class
+    };
+    for claim in claims.iter().filter(is_of_class) {
+        if let Some(wanted) = CLASS_HASH.migrated(hash, claim) {
+            patch::write(&api, &**claim, &wanted).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Fills in what the class can be launched as.
 ///
 /// # Errors
 /// When the cloud cannot be asked and never was.
 pub async fn load(
     resolved: &Arc<ResolvedNodeClass>,
+    hash: &str,
     context: &Context,
 ) -> Result<Arc<ClassState>, String> {
     let types = context
@@ -137,6 +164,7 @@ pub async fn load(
         .await
         .map_err(|error| format!("cannot read the instance types: {}", chain(&error)))?;
     Ok(Arc::new(ClassState {
+        hash: hash.to_owned(),
         resolved: Arc::clone(resolved),
         instance_types: Arc::new(types.into_iter().map(Arc::new).collect()),
         free_ips: catalog::free_ips(resolved),
@@ -146,7 +174,7 @@ pub async fn load(
 /// Reads stock and prices of all usable classes again; a class whose reading fails keeps what it had.
 pub async fn refresh(context: &Context) {
     for (name, state) in context.classes.all_usable() {
-        match load(&state.resolved, context).await {
+        match load(&state.resolved, &state.hash, context).await {
             Ok(fresh) => context.classes.put(name, Ok(fresh)),
             Err(message) => {
                 tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were");

@@ -10,13 +10,14 @@ use kerf_api::condition::{Condition, ConditionStatus, Conditions};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::{annotation, condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_api::nodepool::{NODEPOOL_HASH_VERSION, NodePool, NodePoolStatus};
+use kerf_api::nodepool::{NodePool, NodePoolStatus};
 use kerf_core::resources::{COMMON, NODES, Resources, quantity_of};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
+use crate::disruption::hash::POOL_HASH;
 use crate::error::Error;
 use crate::events::created_at;
 use crate::lifecycle::health::{Registrations, Verdict};
@@ -47,14 +48,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
         clock::now(),
     ));
     match pool.hash() {
-        Ok(hash) => {
-            let annotations = wanted.annotations_mut();
-            annotations.insert(annotation::NODEPOOL_HASH.to_owned(), hash);
-            annotations.insert(
-                annotation::NODEPOOL_HASH_VERSION.to_owned(),
-                NODEPOOL_HASH_VERSION.to_owned(),
-            );
-        }
+        Ok(hash) => POOL_HASH.put(&hash, wanted.annotations_mut()),
         // The condition names the duration that cannot be read; the last good hash stays.
         Err(error) => tracing::debug!(nodepool = %pool.name_any(), %error, "NodePool has no hash"),
     }
@@ -152,43 +146,25 @@ fn set_health(conditions: &mut Conditions, health: &Health) {
     }
 }
 
-/// Gives claims of another hash version today's version, and today's hash unless they have drifted: what had drifted
-/// stays so, and nothing drifts by an update of the controller (Karpenter: same).
+/// Gives claims of another version of the hash today's.
 async fn migrate(
     pool: &NodePool,
     claims: &[Arc<NodeClaim>],
     context: &Context,
 ) -> Result<(), Error> {
+    let Some(hash) = pool.annotations().get(annotation::NODEPOOL_HASH) else {
+        return Ok(());
+    };
     let api: Api<NodeClaim> = Api::all(context.client.clone());
     for claim in claims
         .iter()
         .filter(|claim| claim.labels().get(label::NODEPOOL) == Some(&pool.name_any()))
     {
-        if let Some(wanted) = migrated(pool, claim) {
+        if let Some(wanted) = POOL_HASH.migrated(hash, claim) {
             patch::write(&api, &**claim, &wanted).await?;
         }
     }
     Ok(())
-}
-
-/// The claim with today's version of the hash; none when it has it. Pure.
-fn migrated(pool: &NodePool, claim: &NodeClaim) -> Option<NodeClaim> {
-    let version = claim.annotations().get(annotation::NODEPOOL_HASH_VERSION);
-    if version.is_some_and(|version| version == NODEPOOL_HASH_VERSION) {
-        return None;
-    }
-    let hash = pool.annotations().get(annotation::NODEPOOL_HASH)?;
-    let mut claim = claim.clone();
-    let has_drifted = claim.is_true(condition::DRIFTED);
-    let annotations = claim.annotations_mut();
-    annotations.insert(
-        annotation::NODEPOOL_HASH_VERSION.to_owned(),
-        NODEPOOL_HASH_VERSION.to_owned(),
-    );
-    if !has_drifted {
-        annotations.insert(annotation::NODEPOOL_HASH.to_owned(), hash.clone());
-    }
-    Some(claim)
 }
 
 fn set_class(conditions: &mut Conditions, pool: &NodePool, class: Option<&EcsNodeClass>) {
@@ -337,44 +313,6 @@ mod tests {
         assert_eq!(resources["cpu"].0, "3500m");
         assert_eq!(resources["memory"].0, "0");
         assert_eq!(resources["nodes"].0, "2");
-    }
-
-    #[test]
-    fn a_claim_of_an_older_hash_version_takes_the_new_hash_unless_it_had_drifted() {
-        let mut pool = NodePool::new("general", serde_json::from_value(serde_json::json!({
-            "template": {"spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}}
-        })).unwrap());
-        pool.annotations_mut()
-            .insert(annotation::NODEPOOL_HASH.to_owned(), "new".to_owned());
-        let mut claim = NodeClaim::new("general-1", Default::default());
-        for (key, value) in [
-            (annotation::NODEPOOL_HASH, "old"),
-            (annotation::NODEPOOL_HASH_VERSION, "v2"),
-        ] {
-            claim
-                .annotations_mut()
-                .insert(key.to_owned(), value.to_owned());
-        }
-
-        let taken = migrated(&pool, &claim).unwrap();
-        assert_eq!(taken.annotations()[annotation::NODEPOOL_HASH], "new");
-        assert_eq!(migrated(&pool, &taken), None);
-
-        let mut conditions = Conditions::open(
-            NodeClaim::CONDITIONS,
-            &[],
-            1,
-            Timestamp::UNIX_EPOCH,
-            Timestamp::UNIX_EPOCH,
-        );
-        conditions.set_true(condition::DRIFTED);
-        claim.status.get_or_insert_default().conditions = conditions.finish();
-        let drifted = migrated(&pool, &claim).unwrap();
-        assert_eq!(drifted.annotations()[annotation::NODEPOOL_HASH], "old");
-        assert_eq!(
-            drifted.annotations()[annotation::NODEPOOL_HASH_VERSION],
-            NODEPOOL_HASH_VERSION
-        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::Context;
+use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::http::{Listen, Served};
 use crate::intake::Intake;
@@ -94,6 +95,7 @@ pub async fn run(
         policies: Policies::start().map_err(StartError::Policies)?,
         registrations: Registrations::default(),
         expirations: std::sync::Mutex::default(),
+        networks: Networks::default(),
         metrics: Arc::default(),
         client,
         settings,
@@ -192,6 +194,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     let with = || Arc::clone(context);
     supervisor.spawn("provisioner", provision::run(with()));
     supervisor.spawn("disruption", disruption::run(with()));
+    supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));
     supervisor.spawn("garbage-collection", garbage::run(with()));
     supervisor.spawn("node-repair", repair::run(with()));
 }

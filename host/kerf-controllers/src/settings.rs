@@ -25,6 +25,8 @@ pub struct Settings {
     pub batch_max: Duration,
     /// How often disruption is considered when nothing changes (Karpenter: 10 s).
     pub disruption_poll: Duration,
+    /// A claim is younger than this when its instance type is not missed yet: catalogs come late (Karpenter: 1 h).
+    pub instance_type_drift_delay: Duration,
     /// How often the cloud's instances are compared with the NodeClaims (Karpenter: 2 min).
     pub garbage_collection_poll: Duration,
     /// An instance that no NodeClaim claims is deleted this long after it was first seen.
@@ -69,6 +71,7 @@ impl Settings {
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             disruption_poll: Duration::from_secs(10),
+            instance_type_drift_delay: Duration::from_secs(60 * 60),
             garbage_collection_poll: Duration::from_secs(120),
             // Longer than the slowest launch that can still be recorded: the launch time-out and one retry.
             orphan_grace: Duration::from_secs(10 * 60),

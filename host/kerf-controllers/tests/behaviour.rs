@@ -1,9 +1,12 @@
 //! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4).
 //!
-//! A row without a test fails, and so does one that names a test that does not exist. Drift (§3.8) is not there yet;
-//! what emptiness makes of consolidateAfter is proved in kerf-core.
+//! A row without a test fails, and so does one that names a test that does not exist.
 
 const SOURCES: &[&str] = &[
+    include_str!("../src/disruption/conditions.rs"),
+    include_str!("../src/disruption/drift/tests.rs"),
+    include_str!("../src/disruption/hash.rs"),
+    include_str!("../src/disruption/quiet.rs"),
     include_str!("../src/garbage.rs"),
     include_str!("../src/lifecycle/consistency.rs"),
     include_str!("../src/lifecycle/expiration.rs"),
@@ -141,6 +144,47 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "3.7 hydration",
         &["a_claim_of_an_older_version_gets_the_label_of_its_class"],
+    ),
+    (
+        "3.8 Drifted: hash, with both versions",
+        &["another_template_drifts_where_both_hashes_are_of_todays_version"],
+    ),
+    (
+        "3.8 Drifted: requirements",
+        &["requirements_that_the_labels_do_not_meet_drift"],
+    ),
+    (
+        "3.8 Drifted: instance type not found, and only when the claim is old enough",
+        &[
+            "a_type_that_is_not_offered_any_more_drifts_once_the_claim_is_old_enough",
+            "a_type_without_an_offering_for_its_zone_and_capacity_type_drifts",
+        ],
+    ),
+    (
+        "3.8 Drifted: the provider's reasons",
+        &[
+            "another_class_drifts",
+            "a_newer_image_of_the_architecture_drifts",
+            "a_network_that_the_class_does_not_name_drifts",
+            "another_bootstrap_policy_drifts_and_a_claim_that_remembers_none_does_not",
+        ],
+    ),
+    (
+        "3.8 Drifted: cleared, and not by a cloud that cannot be asked",
+        &[
+            "a_claim_without_an_instance_has_not_drifted",
+            "what_would_be_made_today_has_not_drifted",
+            "what_cannot_be_looked_at_leaves_drift_as_it_was",
+            "drift_of_the_cloud_stays_while_the_cloud_cannot_be_asked_and_that_of_the_pool_goes",
+        ],
+    ),
+    (
+        "3.8 Consolidatable",
+        &[
+            "consolidate_after_counts_from_the_last_pod_event_or_the_initialization",
+            "a_claim_that_is_not_initialized_or_of_a_static_pool_is_never_consolidatable",
+            "consolidatable_comes_when_it_is_due_and_goes_when_a_pod_moves",
+        ],
     ),
     ("3.9 counter", &["a_pool_counts_its_own_claims_that_stay"]),
     (

@@ -186,6 +186,9 @@ pub(crate) struct Timing {
     /// Look for nodes to remove at least this often.
     #[arg(long, env = "DISRUPTION_POLL_DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) disruption_poll_duration: Duration,
+    /// Let a NodeClaim drift because its instance type is no longer offered only when it is this old.
+    #[arg(long, env = "INSTANCE_TYPE_DRIFT_DELAY", value_parser = duration, default_value = "1h")]
+    pub(crate) instance_type_drift_delay: Duration,
     /// Compare instances with NodeClaims this often.
     #[arg(long, env = "GARBAGE_COLLECTION_POLL_DURATION", value_parser = duration, default_value = "2m")]
     pub(crate) garbage_collection_poll_duration: Duration,

@@ -118,6 +118,13 @@ impl Policy {
             .unwrap_or(self.hook == PolicyHook::BootstrapUserData)
     }
 
+    /// What a NodeClaim remembers of the version that decided on it: `name=digest/hash of the config`.
+    #[must_use]
+    pub fn mark(&self, digest: &str) -> String {
+        let config = self.config.as_ref().map_or(0, super::hash::of);
+        format!("{}={digest}/{config:x}", self.name)
+    }
+
     /// Whether the policy's answers count for this NodePool.
     #[must_use]
     pub fn is_for(&self, node_pool: &str) -> bool {

@@ -53,6 +53,10 @@ names! {
     LAUNCH_PARAMS_HASH = "karpenter.alibabacloud.com/launch-params-hash";
     /// What the plan allows to launch, best first: `type/zone/capacity-type`, joined by commas.
     LAUNCH_OFFERINGS = "karpenter.alibabacloud.com/launch-offerings";
+    /// Written before the launch call: the policies whose change rolls nodes out, as `name=digest/config`, joined by commas.
+    LAUNCH_POLICIES = "karpenter.alibabacloud.com/launch-policies";
+    /// On a NodeClaim that is being disrupted: the command, with its candidates and the names of its replacements.
+    DISRUPTION_COMMAND = "karpenter.alibabacloud.com/disruption-command";
     /// `true` once the instance carries its NodeClaim's tags.
     TAGGED = "karpenter.alibabacloud.com/tagged";
     /// What this NodeClaim took the place of and when, as `type/zone/capacity-type@time` joined by commas; nothing goes back within a day.

@@ -57,6 +57,8 @@ names! {
     VSWITCH_DRIFT = "VSwitchDrift";
     /// Drifted: the instance's security groups are no longer the class's.
     SECURITY_GROUP_DRIFT = "SecurityGroupDrift";
+    /// Drifted: a policy that wrote the user data, or one with rolloutOnChange, is another now.
+    POLICY_DRIFT = "PolicyDrift";
     /// ECSNodeClass: neither the class nor the controller names a cluster, and there is no join template.
     CLUSTER_ID_MISSING = "ClusterIDMissing";
     /// ECSNodeClass: the cluster does not exist or may not be read.

@@ -20,6 +20,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
 use crate::context::Context;
+use crate::disruption::origin::Origin;
 use crate::draft::Draft;
 use crate::error::{Error, chain};
 use crate::failpoint;
@@ -83,7 +84,8 @@ pub async fn advance(
     record_group(draft, api).await?;
     context.reach(failpoint::TOKEN_RECORDED).await;
     let request = request(&draft.claim, &class, context);
-    let outcome = launch(draft, api, context, &request).await;
+    let origin = Origin::of(&draft.claim, &class, context);
+    let outcome = launch(draft, api, context, (&request, &origin)).await;
     context.reach(failpoint::LAUNCHED_UNRECORDED).await;
     settle(draft, api, context, &class, outcome).await
 }
@@ -106,18 +108,18 @@ async fn record_group(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Err
     draft.write(api).await
 }
 
-/// Calls the cloud; each attempt is stored in the claim before it is sent.
+/// Calls the cloud; each attempt is stored in the claim before it is sent, with what it is made from.
 async fn launch(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
     context: &Context,
-    request: &LaunchRequest,
+    (request, origin): (&LaunchRequest, &Origin),
 ) -> LaunchOutcome {
     let shared = Arc::new(Mutex::new(draft.clone()));
     let record = |attempt: Attempt| {
         let shared = Arc::clone(&shared);
         async move {
-            record_attempt(&mut *shared.lock().await, api, &attempt).await?;
+            record_attempt(&mut *shared.lock().await, api, &attempt, origin).await?;
             context.reach(failpoint::ATTEMPT_RECORDED).await;
             Ok(())
         }
@@ -131,6 +133,7 @@ async fn record_attempt(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
     attempt: &Attempt,
+    origin: &Origin,
 ) -> Result<(), String> {
     let text = serde_json::to_string(attempt).map_err(|error| error.to_string())?;
     let annotations = draft.claim.annotations_mut();
@@ -139,6 +142,7 @@ async fn record_attempt(
         attempt.params_hash.clone(),
     );
     annotations.insert(annotation::LAUNCH_ATTEMPT.to_owned(), text);
+    origin.put(annotations);
     draft.write(api).await.map_err(|error| chain(&error))
 }
 

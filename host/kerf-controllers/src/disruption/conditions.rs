@@ -1,0 +1,274 @@
+//! The conditions Drifted and Consolidatable of every claim: read, decide, write what differs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use jiff::{SignedDuration, Timestamp};
+use kerf_api::condition::find;
+use kerf_api::names::{condition, label};
+use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::node_pool::NodePool;
+use kube::{Api, ResourceExt};
+use tokio::time::sleep;
+
+use crate::clock;
+use crate::context::Context;
+use crate::disruption::drift::{self, Drift, Verdict, Wanted};
+use crate::disruption::networks::Network;
+use crate::disruption::{origin, quiet};
+use crate::draft::Draft;
+use crate::error::{Error, chain};
+use crate::node_class::ClassState;
+
+/// Two passes are at least this far apart: a burst of pods is one pass.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// A pass at least this often: images, vSwitches and policies change without a sign in the index.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Writes that are under way at the same time.
+const CONCURRENCY: usize = 8;
+
+/// Keeps the conditions until the process ends.
+pub async fn run(context: Arc<Context>) {
+    let mut changes = context.cluster.changes();
+    loop {
+        let due = pass(&context, clock::now()).await;
+        sleep(PAUSE_MIN).await;
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = sleep(due.map_or(PAUSE_MAX, |due| due.min(PAUSE_MAX))) => {}
+        }
+    }
+}
+
+/// One look at all claims. Returns when waiting alone will change something.
+async fn pass(context: &Context, now: Timestamp) -> Option<Duration> {
+    let surroundings = Surroundings::read(context);
+    let mut next: Option<Timestamp> = None;
+    let mut changes = Vec::new();
+    for claim in context.stores.nodeclaims.state() {
+        let is_ours = context.manages(&claim.spec.node_class_ref);
+        if !is_ours || claim.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let Some(standing) = surroundings.look(&claim, context, now) else {
+            continue;
+        };
+        let due = standing.quiet_at.filter(|at| *at > now);
+        next = next.into_iter().chain(due).min();
+        changes.extend(standing.changed(&claim, now).map(|wanted| (claim, wanted)));
+    }
+    let writes: Vec<_> = changes
+        .into_iter()
+        .map(|(claim, standing)| write_or_say_why(claim, standing, context, now))
+        .collect();
+    stream::iter(writes)
+        .buffer_unordered(CONCURRENCY)
+        .collect::<Vec<()>>()
+        .await;
+    next.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default())
+}
+
+/// What all claims are compared with.
+struct Surroundings {
+    pools: BTreeMap<String, (Arc<kerf_api::nodepool::NodePool>, NodePool, bool)>,
+    classes: HashMap<String, Arc<ClassState>>,
+    networks: Arc<HashMap<String, Network>>,
+    /// By class and pool.
+    policies: BTreeMap<(String, String), Option<String>>,
+}
+
+/// What a claim's conditions should say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Standing {
+    verdict: Verdict,
+    quiet_at: Option<Timestamp>,
+}
+
+impl Surroundings {
+    fn read(context: &Context) -> Self {
+        let mut pools = BTreeMap::new();
+        let mut policies = BTreeMap::new();
+        for pool in context.stores.nodepools.state() {
+            let name = pool.name_any();
+            let class = pool.spec.template.spec.node_class_ref.name.clone();
+            let marks = origin::policies(&class, &name, context);
+            policies.insert((class, name.clone()), marks);
+            let converted = kerf_state::node_pool(&pool);
+            let is_valid = converted.problems.is_empty();
+            pools.insert(name, (pool, converted.pool, is_valid));
+        }
+        Self {
+            pools,
+            classes: context.classes.all_usable().into_iter().collect(),
+            networks: context.networks.all(),
+            policies,
+        }
+    }
+
+    /// None when the claim has no pool: it goes with its pool, or is a person's own.
+    fn look(&self, claim: &NodeClaim, context: &Context, now: Timestamp) -> Option<Standing> {
+        let (object, pool, is_valid) = self.pools.get(claim.labels().get(label::NODEPOOL)?)?;
+        let class = &claim.spec.node_class_ref.name;
+        let policies = self.policies.get(&(class.clone(), object.name_any()));
+        let wanted = Wanted {
+            pool: object,
+            requirements: is_valid.then_some(&pool.template.requirements),
+            class: self.classes.get(class).map(|it| &**it),
+            policies: policies.and_then(Option::as_deref),
+            network: claim.provider_id().and_then(|id| self.networks.get(id)),
+            type_delay: SignedDuration::try_from(context.settings.instance_type_drift_delay)
+                .unwrap_or(SignedDuration::MAX),
+        };
+        let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
+        let seen = node.and_then(|node| context.cluster.pod_event(node));
+        Some(Standing {
+            verdict: drift::judge(claim, &wanted, now),
+            quiet_at: quiet::quiet_at(claim, pool, seen),
+        })
+    }
+}
+
+impl Standing {
+    /// Itself when the claim's conditions say something else.
+    fn changed(self, claim: &NodeClaim, now: Timestamp) -> Option<Self> {
+        let said = find(claim.conditions(), condition::DRIFTED).filter(|it| it.is_true());
+        let is_same_drift = match (self.drift(said.map(|it| it.reason.as_str())), said) {
+            (Kept::Keep, _) | (Kept::Clear, None) => true,
+            (Kept::Set(drift), Some(said)) => {
+                said.reason == drift.reason && said.message == drift.message
+            }
+            (Kept::Set(_), None) | (Kept::Clear, Some(_)) => false,
+        };
+        let is_same_quiet = claim.is_true(condition::CONSOLIDATABLE) == self.is_quiet(now);
+        (!is_same_drift || !is_same_quiet).then_some(self)
+    }
+
+    fn is_quiet(&self, now: Timestamp) -> bool {
+        self.quiet_at.is_some_and(|at| at <= now)
+    }
+
+    fn drift(&self, said: Option<&str>) -> Kept<'_> {
+        match &self.verdict {
+            Verdict::Drifted(drift) => Kept::Set(drift),
+            Verdict::Unknown if said.is_some_and(drift::outlives_unknown) => Kept::Keep,
+            Verdict::Current | Verdict::Unknown => Kept::Clear,
+        }
+    }
+
+    fn put(&self, draft: &mut Draft) {
+        let said = draft.conditions.find(condition::DRIFTED);
+        let said = said.map(|it| it.reason.clone());
+        match self.drift(said.as_deref()) {
+            Kept::Keep => {}
+            Kept::Clear => draft.conditions.clear(condition::DRIFTED),
+            Kept::Set(Drift { reason, message }) => {
+                if said.as_deref() != Some(reason) {
+                    tracing::info!(nodeclaim = %draft.name(), %reason, %message, "drifted");
+                }
+                let type_ = condition::DRIFTED;
+                draft.conditions.set_true_because(type_, reason, message);
+            }
+        }
+        if self.is_quiet(draft.now) {
+            draft.conditions.set_true(condition::CONSOLIDATABLE);
+        } else {
+            draft.conditions.clear(condition::CONSOLIDATABLE);
+        }
+    }
+}
+
+/// What becomes of the condition Drifted.
+enum Kept<'a> {
+    Keep,
+    Clear,
+    Set(&'a Drift),
+}
+
+async fn write_or_say_why(
+    claim: Arc<NodeClaim>,
+    standing: Standing,
+    context: &Context,
+    now: Timestamp,
+) {
+    let mut draft = Draft::open(&claim, now);
+    standing.put(&mut draft);
+    let written: Result<(), Error> = draft.write(&Api::all(context.client.clone())).await;
+    match written {
+        Err(error) if !error.is_conflict() && !error.is_not_found() => {
+            tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "conditions not written; tried again in the next pass");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kerf_api::names::reason;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn drifted(reason: &'static str) -> Standing {
+        Standing {
+            verdict: Verdict::Drifted(Drift {
+                reason,
+                message: "m".to_owned(),
+            }),
+            quiet_at: None,
+        }
+    }
+
+    fn claim_after(standing: &Standing) -> NodeClaim {
+        let mut draft = Draft::open(&NodeClaim::new("general-1", Default::default()), at(10));
+        standing.put(&mut draft);
+        let conditions = draft.conditions.clone().finish();
+        draft.status_mut().conditions = conditions;
+        draft.claim
+    }
+
+    #[test]
+    fn what_is_said_already_is_not_written_again() {
+        let standing = drifted(reason::IMAGE_DRIFT);
+        let claim = claim_after(&standing);
+
+        assert_eq!(standing.changed(&claim, at(20)), None);
+        assert!(
+            drifted(reason::VSWITCH_DRIFT)
+                .changed(&claim, at(20))
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn drift_of_the_cloud_stays_while_the_cloud_cannot_be_asked_and_that_of_the_pool_goes() {
+        let unknown = || Standing {
+            verdict: Verdict::Unknown,
+            quiet_at: None,
+        };
+        let image = claim_after(&drifted(reason::IMAGE_DRIFT));
+        let pool = claim_after(&drifted(reason::NODEPOOL_DRIFTED));
+
+        assert_eq!(unknown().changed(&image, at(20)), None);
+        assert!(unknown().changed(&pool, at(20)).is_some());
+    }
+
+    #[test]
+    fn consolidatable_comes_when_it_is_due_and_goes_when_a_pod_moves() {
+        let quiet = |second| Standing {
+            verdict: Verdict::Current,
+            quiet_at: Some(at(second)),
+        };
+        let due = claim_after(&quiet(5));
+        assert!(due.is_true(condition::CONSOLIDATABLE));
+
+        assert_eq!(quiet(5).changed(&due, at(20)), None);
+        let moved = quiet(25).changed(&due, at(20)).unwrap();
+        assert!(!claim_after(&moved).is_true(condition::CONSOLIDATABLE));
+    }
+}
