@@ -7,6 +7,7 @@
 )]
 
 mod api_server;
+mod capacity;
 mod convert;
 mod crashes;
 mod crds;

@@ -79,4 +79,12 @@ impl NodeOverlay {
     pub const CONDITIONS: ConditionSet = ConditionSet {
         dependents: &[condition::VALIDATION_SUCCEEDED],
     };
+
+    /// The conditions as last written.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
+    }
 }

@@ -8,6 +8,7 @@ use kerf_api::nodepool::NodePool;
 use kerf_api::requirement::NodeClassReference;
 use kerf_cloud::provider::Provider;
 use kerf_core::ids::NodePoolName;
+use kerf_core::instance_type::InstanceType;
 use kerf_core::snapshot::Snapshot;
 use kerf_state::{Catalog, PoolOffers};
 use kube::runtime::reflector::ObjectRef;
@@ -20,6 +21,7 @@ use crate::failpoint;
 use crate::lifecycle::health::Registrations;
 use crate::metrics::Metrics;
 use crate::node_class::{self, Classes};
+use crate::node_overlay::{Evaluated, Overlays};
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::stores::Stores;
@@ -38,6 +40,8 @@ pub struct Context {
     pub cloud: Provider,
     /// ECSNodeClasses as they were resolved.
     pub classes: Classes,
+    /// What NodeOverlays make of the catalog.
+    pub overlays: Overlays,
     /// The policies of all classes.
     pub policies: Policies,
     /// Whether the pools' NodeClaims register.
@@ -90,7 +94,7 @@ impl Context {
     pub fn snapshot(&self) -> Arc<Snapshot> {
         let snapshot = self
             .cluster
-            .snapshot(&self.catalog(), self.settings.planning);
+            .snapshot(&self.evaluated().catalog, self.settings.planning);
         self.metrics
             .state_nodes
             .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));
@@ -117,8 +121,24 @@ impl Context {
             .find_map(|name| self.stores.nodeclaims.get(&ObjectRef::new(name)))
     }
 
+    /// What a claim of the pool can be launched as, overlays applied; none while that is not known.
+    #[must_use]
+    pub fn instance_types_of(&self, pool: &str) -> Option<Arc<Vec<Arc<InstanceType>>>> {
+        let evaluated = self.evaluated();
+        let offers = evaluated.catalog.get(pool)?;
+        Some(Arc::clone(&offers.instance_types))
+    }
+
+    /// What each pool can launch, overlays applied, and which overlays do not apply.
+    #[must_use]
+    pub fn evaluated(&self) -> Arc<Evaluated> {
+        let overlays = self.stores.overlays.state();
+        let pools = self.stores.nodepools.state();
+        self.overlays.apply(&overlays, &pools, self.catalog(&pools))
+    }
+
     /// What each pool can launch; pools whose class is not usable are left out.
-    fn catalog(&self) -> Catalog {
+    fn catalog(&self, pools: &[Arc<NodePool>]) -> Catalog {
         let offers = |pool: &NodePool| {
             let reference = &pool.spec.template.spec.node_class_ref;
             let class = self
@@ -132,7 +152,6 @@ impl Context {
                 free_ips: class.free_ips.clone(),
             })
         };
-        let pools = self.stores.nodepools.state();
         pools
             .iter()
             .filter_map(|pool| Some((NodePoolName::from(pool.name_any()), offers(pool)?)))

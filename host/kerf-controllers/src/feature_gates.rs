@@ -9,6 +9,8 @@ pub struct FeatureGates {
     pub node_repair: bool,
     /// Reserved capacity is used. No offering of Alibaba Cloud is of this kind yet, so that both values do the same.
     pub reserved_capacity: bool,
+    /// NodeOverlays change prices and capacities.
+    pub node_overlay: bool,
 }
 
 /// Karpenter: same.
@@ -17,15 +19,15 @@ impl Default for FeatureGates {
         Self {
             node_repair: false,
             reserved_capacity: true,
+            node_overlay: false,
         }
     }
 }
 
 /// Karpenter's gates that this version can only leave closed. Karpenter ignores what it does not know; here a gate that
 /// would do nothing is refused, so that nobody waits for what it promises.
-const CLOSED: [&str; 4] = [
+const CLOSED: [&str; 3] = [
     "SpotToSpotConsolidation",
-    "NodeOverlay",
     "StaticCapacity",
     "CapacityBuffer",
 ];
@@ -44,6 +46,7 @@ impl FromStr for FeatureGates {
             match name.trim() {
                 "NodeRepair" => gates.node_repair = is_open,
                 "ReservedCapacity" => gates.reserved_capacity = is_open,
+                "NodeOverlay" => gates.node_overlay = is_open,
                 name if CLOSED.contains(&name) && !is_open => {}
                 name if CLOSED.contains(&name) => {
                     return Err(format!(
@@ -53,7 +56,7 @@ impl FromStr for FeatureGates {
                 name => {
                     let known = CLOSED.join(", ");
                     return Err(format!(
-                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, {known}"
+                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, {known}"
                     ));
                 }
             }
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn a_gate_that_would_do_nothing_is_refused() {
         for text in [
-            "NodeOverlay=true",
+            "SpotToSpotConsolidation=true",
             "Nodeoverlay=false",
             "NodeRepair",
             "NodeRepair=on",

@@ -11,6 +11,7 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::label;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
 use kerf_state::Tracked;
 use kube::core::DeserializeGuard;
@@ -21,6 +22,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock;
+use crate::cluster::Effect;
 use crate::context::Context;
 use crate::pod_events::{self, PodEvent, Tracker};
 use crate::reconciler::{Trigger, Triggered};
@@ -39,6 +41,8 @@ pub struct Keys {
     pub node_classes: Triggered<EcsNodeClass>,
     /// For the NodePool reconciler.
     pub nodepools: Triggered<NodePool>,
+    /// For the NodeOverlay reconciler.
+    pub overlays: Triggered<NodeOverlay>,
     /// For the NodeClaim reconciler.
     pub nodeclaims: Triggered<NodeClaim>,
     /// For the Node reconciler.
@@ -51,6 +55,7 @@ pub struct Keys {
 struct Triggers {
     node_classes: Trigger<EcsNodeClass>,
     nodepools: Trigger<NodePool>,
+    overlays: Trigger<NodeOverlay>,
     nodeclaims: Trigger<NodeClaim>,
     nodes: Trigger<Node>,
     pod_events: mpsc::Sender<PodEvent>,
@@ -59,6 +64,7 @@ struct Triggers {
 struct Writers {
     node_classes: Writer<EcsNodeClass>,
     nodepools: Writer<NodePool>,
+    overlays: Writer<NodeOverlay>,
     nodeclaims: Writer<NodeClaim>,
     nodes: Writer<Node>,
     config_maps: Writer<ConfigMap>,
@@ -84,11 +90,13 @@ impl Intake {
     pub fn new() -> (Self, Stores) {
         let (node_classes, node_class_keys) = Trigger::new();
         let (nodepools, nodepool_keys) = Trigger::new();
+        let (overlays, overlay_keys) = Trigger::new();
         let (nodeclaims, nodeclaim_keys) = Trigger::new();
         let (nodes, node_keys) = Trigger::new();
         let (pod_events, pod_event_keys) = mpsc::channel(pod_events::BUFFER);
         let (node_class_store, node_class_writer) = reflector::store();
         let (nodepool_store, nodepool_writer) = reflector::store();
+        let (overlay_store, overlay_writer) = reflector::store();
         let (nodeclaim_store, nodeclaim_writer) = reflector::store();
         let (node_store, node_writer) = reflector::store();
         let (config_map_store, config_map_writer) = reflector::store();
@@ -96,6 +104,7 @@ impl Intake {
             nodeclaims: nodeclaim_store,
             nodes: node_store,
             nodepools: nodepool_store,
+            overlays: overlay_store,
             node_classes: node_class_store,
             config_maps: config_map_store,
         };
@@ -103,6 +112,7 @@ impl Intake {
             triggers: Triggers {
                 node_classes,
                 nodepools,
+                overlays,
                 nodeclaims,
                 nodes,
                 pod_events,
@@ -110,6 +120,7 @@ impl Intake {
             keys: Keys {
                 node_classes: node_class_keys,
                 nodepools: nodepool_keys,
+                overlays: overlay_keys,
                 nodeclaims: nodeclaim_keys,
                 nodes: node_keys,
                 pod_events: pod_event_keys,
@@ -117,6 +128,7 @@ impl Intake {
             writers: Some(Writers {
                 node_classes: node_class_writer,
                 nodepools: nodepool_writer,
+                overlays: overlay_writer,
                 nodeclaims: nodeclaim_writer,
                 nodes: node_writer,
                 config_maps: config_map_writer,
@@ -149,7 +161,9 @@ impl Intake {
         });
         start.indexed("nodepools", Some(writers.nodepools), {
             let triggers = triggers.clone();
-            move |change: OwnedChange<NodePool>, _| on_nodepools(change, triggers.clone())
+            move |change: OwnedChange<NodePool>, context| {
+                on_nodepools(change, triggers.clone(), context)
+            }
         });
         start.indexed("ecsnodeclasses", Some(writers.node_classes), {
             let triggers = triggers.clone();
@@ -186,6 +200,9 @@ impl Intake {
         start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| {
             std::future::ready(())
         });
+        if context.settings.gates.node_overlay {
+            start.overlays(writers.overlays, triggers.clone());
+        }
         start.config_maps(writers.config_maps, triggers);
     }
 
@@ -230,6 +247,20 @@ impl Start<'_> {
             tell(change, Arc::clone(&context))
         };
         self.watch(kind, api, watcher::Config::default(), writer, handle);
+    }
+
+    /// Overlays are in no index: they are applied to the catalog that the index is asked with.
+    fn overlays(&mut self, writer: Writer<NodeOverlay>, triggers: Triggers) {
+        let api = Api::all(self.context.client.clone());
+        let context = Arc::clone(self.context);
+        let handle = move |_: OwnedChange<NodeOverlay>| {
+            // Prices and capacities are others now: whatever was decided before is decided anew.
+            context.cluster.update(|_| Effect::Demand);
+            tell_overlays(&triggers, &context);
+            std::future::ready(())
+        };
+        let config = watcher::Config::default();
+        self.watch("nodeoverlays", api, config, Some(writer), handle);
     }
 
     /// Policies live in our own namespace only, under a label.
@@ -305,9 +336,17 @@ async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Co
     }
 }
 
-async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers) {
+async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers, context: Arc<Context>) {
     for name in names(change.objects()) {
         triggers.nodepools.send(ObjectRef::new(&name));
+    }
+    tell_overlays(&triggers, &context);
+}
+
+/// What is true of one overlay depends on the others and on the pools.
+fn tell_overlays(triggers: &Triggers, context: &Context) {
+    for overlay in context.stores.overlays.state() {
+        triggers.overlays.send(ObjectRef::new(&overlay.name_any()));
     }
 }
 

@@ -3,8 +3,8 @@
 //! The flow, in the order that a reader follows it: [`watch`] brings an event, [`intake`] puts it into the index and
 //! tells the reconcilers; [`provision`] plans pods onto NodeClaims; [`lifecycle`] launches a claim and follows its
 //! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes; [`repair`] replaces sick nodes; [`memory`] is what outlives
-//! a restart. [`node_class`] and [`node_pool`]
-//! keep the status of what users write.
+//! a restart. [`node_class`], [`node_pool`] and
+//! [`node_overlay`] keep the status of what users write.
 //!
 //! It never decides what to launch or remove (that is `kerf-core`) and never holds a lock across an `.await`.
 
@@ -26,6 +26,7 @@ pub mod lifecycle;
 pub mod memory;
 pub mod metrics;
 pub mod node_class;
+pub mod node_overlay;
 pub mod node_pool;
 pub mod patch;
 pub mod pod_events;

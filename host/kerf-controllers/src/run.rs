@@ -18,12 +18,13 @@ use crate::lease::Election;
 use crate::lifecycle::health::Registrations;
 use crate::memory::Keeper;
 use crate::node_class::Classes;
+use crate::node_overlay::Overlays;
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::{
-    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_pool,
-    pod_events, provision, reconciler, repair, termination,
+    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_overlay,
+    node_pool, pod_events, provision, reconciler, repair, termination,
 };
 
 /// How this process comes to act.
@@ -92,6 +93,7 @@ pub async fn run(
         events: Events::new(client.clone(), identity.clone()),
         cluster: SharedCluster::default(),
         classes: Classes::default(),
+        overlays: Overlays::default(),
         policies: Policies::start().map_err(StartError::Policies)?,
         registrations: Registrations::default(),
         expirations: std::sync::Mutex::default(),
@@ -223,6 +225,18 @@ fn start_reconcilers(supervisor: &Supervisor, intake: Intake, context: &Arc<Cont
             node_pool::reconcile,
         ),
     );
+    if context.settings.gates.node_overlay {
+        supervisor.spawn(
+            "nodeoverlay",
+            reconciler::run(
+                "nodeoverlay",
+                stores.overlays.clone(),
+                keys.overlays,
+                with(),
+                node_overlay::reconcile,
+            ),
+        );
+    }
     supervisor.spawn(
         "nodeclaim",
         reconciler::run(

@@ -17,6 +17,8 @@ pub struct Settings {
     pub pod_name: String,
     /// The RAM role of instances whose ECSNodeClass names none; empty gives them none.
     pub default_node_role: String,
+    /// What is switched on.
+    pub gates: crate::feature_gates::FeatureGates,
     /// How preferences and minValues of pods and pools are planned.
     pub planning: kerf_core::snapshot::Settings,
     /// A batch of pods is planned when no new one came for this long (Karpenter: `BATCH_IDLE_DURATION`).
@@ -67,6 +69,7 @@ impl Settings {
             namespace,
             pod_name: String::new(),
             default_node_role: String::new(),
+            gates: crate::feature_gates::FeatureGates::default(),
             planning: kerf_core::snapshot::Settings::default(),
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
 use kube::runtime::reflector::Store;
 
@@ -15,6 +16,8 @@ pub struct Stores {
     pub nodes: Store<Node>,
     /// All NodePools.
     pub nodepools: Store<NodePool>,
+    /// All NodeOverlays; none while the gate is closed.
+    pub overlays: Store<NodeOverlay>,
     /// All ECSNodeClasses.
     pub node_classes: Store<EcsNodeClass>,
     /// The policy ConfigMaps of our namespace.

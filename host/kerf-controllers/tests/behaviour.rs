@@ -1,4 +1,5 @@
-//! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4).
+//! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4)
+//! and of what shapes capacity besides pods (§1.10).
 //!
 //! A row without a test fails, and so does one that names a test that does not exist.
 
@@ -17,16 +18,19 @@ const SOURCES: &[&str] = &[
     include_str!("../src/lifecycle/registration.rs"),
     include_str!("../src/lifecycle.rs"),
     include_str!("../src/memory/marks.rs"),
+    include_str!("../src/node_overlay.rs"),
     include_str!("../src/node_pool.rs"),
     include_str!("../src/pod_events.rs"),
     include_str!("../src/repair.rs"),
     include_str!("../src/termination/drain.rs"),
     include_str!("../src/termination/volumes.rs"),
     include_str!("../../kerf-api/src/nodepool/hash.rs"),
+    include_str!("../../kerf-state/src/convert/node_overlay.rs"),
     include_str!("../../kerf-state/src/tests/pods.rs"),
     include_str!("../../kerf-state/src/tests/join.rs"),
     include_str!("../../kerf-state/src/tests/pools.rs"),
     include_str!("../../xtask/src/vectors/nodepool_hash.rs"),
+    include_str!("../../../tests/it/capacity.rs"),
     include_str!("../../../tests/it/crashes.rs"),
     include_str!("../../../tests/it/lifecycle.rs"),
     include_str!("../../../tests/it/scenarios.rs"),
@@ -35,6 +39,22 @@ const SOURCES: &[&str] = &[
 
 /// Section and part, and the tests that prove it.
 const TABLE: &[(&str, &[&str])] = &[
+    (
+        "1.10 conditions",
+        &[
+            "an_overlay_that_does_not_apply_says_why_in_its_condition",
+            "what_cannot_be_applied_is_named_by_field",
+            "an_overlay_makes_the_dearer_type_the_first_choice_and_two_of_one_weight_are_told",
+        ],
+    ),
+    (
+        "1.10 no pool without its overlays, and a change replans",
+        &[
+            "an_evaluation_holds_until_something_changes",
+            "free_addresses_are_those_of_now",
+            "an_overlay_with_a_resource_gives_a_waiting_pod_its_node",
+        ],
+    ),
     (
         "3.1 the finalizer comes first, and a pass can be repeated",
         &[

@@ -63,8 +63,13 @@ pub struct Offering {
     pub zone: ZoneId,
     /// How it is bought.
     pub capacity_type: CapacityType,
-    /// The real price, for bills, caps and metrics. Ordering may use another: [`crate::Preferences`].
+    /// The real price, for bills, caps and metrics. Ordering may use another: [`Self::ordering_price`] and
+    /// [`crate::Preferences`].
     pub price: Price,
+    /// The price that a NodeOverlay gives it; [`crate::overlay`] sets it.
+    pub overlay_price: Option<Price>,
+    /// Whether a NodeOverlay added something to its capacity.
+    pub is_capacity_overlaid: bool,
     /// Why it cannot be bought now ("no stock", "no free IPs"); none when it can.
     pub unavailable: Option<String>,
     /// The reservation, when `capacity_type` is reserved.
@@ -82,11 +87,18 @@ impl Offering {
             zone: zone.into(),
             capacity_type,
             price,
+            overlay_price: None,
+            is_capacity_overlaid: false,
             unavailable: None,
             reservation: None,
             capacity_override: None,
             overhead_override: None,
         }
+    }
+
+    /// The price by which it is compared with others, where no policy says another.
+    pub fn ordering_price(&self) -> Price {
+        self.overlay_price.unwrap_or(self.price)
     }
 
     /// Whether it can be bought now.
@@ -172,12 +184,17 @@ impl InstanceType {
         allocatable(&self.capacity, &self.overhead)
     }
 
-    /// What pods can use on a node of this offering.
-    pub fn allocatable_of(&self, offering: &Offering) -> Resources {
-        let capacity = offering
+    /// What the machine has, bought that way.
+    pub fn capacity_of<'a>(&'a self, offering: &'a Offering) -> &'a Resources {
+        offering
             .capacity_override
             .as_ref()
-            .unwrap_or(&self.capacity);
+            .unwrap_or(&self.capacity)
+    }
+
+    /// What pods can use on a node of this offering.
+    pub fn allocatable_of(&self, offering: &Offering) -> Resources {
+        let capacity = self.capacity_of(offering);
         let overhead = offering
             .overhead_override
             .as_ref()

@@ -24,6 +24,10 @@ pub const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed"
 /// What a claim took the place of and when, as [`crate::node::Replaced::write_all`] writes it: the memory of the guard
 /// against going back and forth.
 pub const REPLACED: &str = "karpenter.alibabacloud.com/replaced";
+/// `true` on a NodeClaim: a NodeOverlay changed the price of some of its offerings.
+pub const PRICE_OVERLAY_APPLIED: &str = "karpenter.sh/price-overlay-applied";
+/// `true` on a NodeClaim: a NodeOverlay added capacity to some of its offerings.
+pub const CAPACITY_OVERLAY_APPLIED: &str = "karpenter.sh/capacity-overlay-applied";
 /// Marks the virtual pods of a CapacityBuffer.
 pub const CAPACITY_BUFFER_FAKE_POD: &str = "karpenter.sh/capacity-buffer-fake-pod";
 /// How costly the deletion of a pod is, by kubernetes' own annotation.

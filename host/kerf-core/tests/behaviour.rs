@@ -7,6 +7,8 @@ const SOURCES: &[&str] = &[
     include_str!("../src/disruption/emptiness/tests.rs"),
     include_str!("../src/instance_type.rs"),
     include_str!("../src/node.rs"),
+    include_str!("../src/overlay/price.rs"),
+    include_str!("../src/overlay/tests.rs"),
     include_str!("../src/requirement/tests.rs"),
     include_str!("../src/schedule/tests/basics.rs"),
     include_str!("../src/schedule/tests/limits.rs"),
@@ -27,6 +29,35 @@ const SOURCES: &[&str] = &[
 
 /// Section and bullet, and the tests that prove it.
 const TABLE: &[(&str, &[&str])] = &[
+    (
+        "1.10 price math",
+        &[
+            "a_price_replaces_a_number_is_added_and_a_percentage_is_of_the_price",
+            "no_price_falls_below_zero",
+            "an_unknown_price_can_be_replaced_and_not_adjusted",
+        ],
+    ),
+    (
+        "1.10 order, conflicts, atomic per overlay",
+        &[
+            "the_heaviest_overlay_sets_the_price_and_lighter_ones_fill_the_rest",
+            "of_equal_weights_the_last_name_counts_and_nothing_of_the_other_applies",
+            "a_conflict_in_one_pool_takes_the_overlay_out_of_all",
+            "equal_weights_on_different_targets_live_together",
+            "the_order_of_overlays_and_pools_does_not_matter",
+        ],
+    ),
+    (
+        "1.10 capacity, overrides kept",
+        &["capacity_is_added_where_the_overlay_speaks_of_it_and_overrides_are_kept"],
+    ),
+    (
+        "1.10 overlays order, real prices are reported, claims are flagged",
+        &[
+            "an_overlay_orders_and_the_real_price_is_reported",
+            "without_an_overlay_a_claim_has_no_flag_of_one",
+        ],
+    ),
     (
         "2.1 algebra of one requirement",
         &[

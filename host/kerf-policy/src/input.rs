@@ -150,7 +150,7 @@ fn catalog_candidate(it: &InstanceType, words: &mut Words) -> Candidate {
     let offering = |sold: &kerf_core::instance_type::Offering| Offering {
         zone: words.zones.index(&sold.zone),
         capacity_type: words.capacity_types.index(sold.capacity_type.as_str()),
-        price_micros: micros(sold.price),
+        price_micros: micros(sold.ordering_price()),
         list_price_micros: micros(list_price(Some(it), &sold.zone)),
         interruption_permille: None,
         recent_failures: 0,
@@ -236,7 +236,7 @@ fn offering(
     Offering {
         zone: words.zones.index(&planned.zone),
         capacity_type: words.capacity_types.index(planned.capacity_type.as_str()),
-        price_micros: micros(planned.price),
+        price_micros: micros(ordering_price(planned, known)),
         list_price_micros: micros(list_price(known, &planned.zone)),
         interruption_permille: None,
         recent_failures: 0,
@@ -245,6 +245,18 @@ fn offering(
             .as_ref()
             .map(|id| id.as_str().to_owned()),
     }
+}
+
+/// The price that ordering uses before any policy has spoken: a NodeOverlay may have changed it.
+fn ordering_price(planned: &PlannedOffering, known: Option<&InstanceType>) -> Price {
+    let is_same = |it: &&kerf_core::instance_type::Offering| {
+        it.zone == planned.zone
+            && it.capacity_type == planned.capacity_type
+            && it.reservation.as_ref().map(|it| &it.id) == planned.reservation.as_ref()
+    };
+    known
+        .and_then(|it| it.offerings.iter().find(is_same))
+        .map_or(planned.price, |it| it.ordering_price())
 }
 
 fn demand(claim: &PlannedClaim) -> Demand {

@@ -19,6 +19,7 @@ mod tracked;
 mod volumes;
 
 pub use cluster::{Catalog, Cluster, PoolOffers};
+pub use convert::node_overlay::node_overlay;
 pub use convert::node_pool::{Converted, node_pool};
 pub use convert::taints::taint;
 pub use problem::{Kind, ObjectKey, ObjectProblem, Problem};

@@ -144,6 +144,7 @@ fn settings(args: &Controller) -> Settings {
     settings
         .default_node_role
         .clone_from(&args.default_node_role);
+    settings.gates = args.planning.feature_gates;
     settings.planning = args.planning.settings();
     settings.batch_idle = timing.batch_idle_duration;
     settings.batch_max = timing.batch_max_duration;

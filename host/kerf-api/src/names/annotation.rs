@@ -26,9 +26,9 @@ names! {
     /// DRA drivers that the NodeClaim's pods ask for, sorted and joined by commas.
     REQUESTED_DRA_DRIVERS = "karpenter.sh/requested-dra-drivers";
     /// A NodeOverlay changed the price that the NodeClaim was chosen by.
-    PRICE_OVERLAY_APPLIED = "karpenter.sh/price-overlay-applied";
+    PRICE_OVERLAY_APPLIED = labels::PRICE_OVERLAY_APPLIED;
     /// A NodeOverlay added capacity that the NodeClaim was chosen for.
-    CAPACITY_OVERLAY_APPLIED = "karpenter.sh/capacity-overlay-applied";
+    CAPACITY_OVERLAY_APPLIED = labels::CAPACITY_OVERLAY_APPLIED;
     /// `true` on the virtual pods of a CapacityBuffer.
     CAPACITY_BUFFER_FAKE_POD = labels::CAPACITY_BUFFER_FAKE_POD;
     /// Name of the CapacityBuffer that a virtual pod stands for.

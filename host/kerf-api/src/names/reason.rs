@@ -3,6 +3,10 @@
 use super::names;
 
 names! {
+    /// NodeOverlay: the message lists what is wrong with the spec.
+    RUNTIME_VALIDATION = "RuntimeValidation";
+    /// NodeOverlay: another of the same weight changes the same thing; nothing of this one applies.
+    CONFLICT = "Conflict";
     /// Nobody has looked at it yet.
     AWAITING_RECONCILIATION = "AwaitingReconciliation";
     /// Ready is False: at least one condition that it depends on is.

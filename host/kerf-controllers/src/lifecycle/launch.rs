@@ -14,6 +14,7 @@ use kerf_cloud::provider::bootstrap::NodeSettings;
 use kerf_cloud::provider::launch::{
     Attempt, LaunchOutcome, LaunchRequest, Launched, OfferingFailure,
 };
+use kerf_core::instance_type::InstanceType;
 use kerf_core::labels;
 use kerf_core::resources::{Resources, quantity_of};
 use kube::{Api, ResourceExt};
@@ -155,7 +156,10 @@ fn request(claim: &NodeClaim, class: &ClassState, context: &Context) -> LaunchRe
     let offerings = planned
         .filter(|offerings| !offerings.is_empty())
         .unwrap_or_else(|| {
-            offerings::from_requirements(&offerings::requirements(claim), &class.instance_types)
+            offerings::from_requirements(
+                &offerings::requirements(claim),
+                &instance_types(claim, class, context),
+            )
         });
     let node_pool = claim
         .labels()
@@ -180,6 +184,17 @@ fn request(claim: &NodeClaim, class: &ClassState, context: &Context) -> LaunchRe
     }
 }
 
+/// What the claim can be: as its pool sees the types, or as the class has them when the pool is gone.
+fn instance_types(
+    claim: &NodeClaim,
+    class: &ClassState,
+    context: &Context,
+) -> Arc<Vec<Arc<InstanceType>>> {
+    let pool = claim.labels().get(label::NODEPOOL);
+    pool.and_then(|pool| context.instance_types_of(pool))
+        .unwrap_or_else(|| Arc::clone(&class.instance_types))
+}
+
 /// What the node must register with.
 fn node_settings(claim: &NodeClaim) -> NodeSettings {
     let taints = |taints: &[k8s_openapi::api::core::v1::Taint]| {
@@ -201,7 +216,8 @@ async fn settle(
 ) -> Result<Step, Error> {
     match outcome {
         LaunchOutcome::Launched(launched) => {
-            record_instance(draft, class, &launched);
+            let types = instance_types(&draft.claim, class, context);
+            record_instance(draft, &types, &launched);
             context
                 .events
                 .normal(&draft.claim, event::LAUNCHED, &launched_note(&launched))
@@ -248,12 +264,9 @@ async fn settle(
 }
 
 /// Writes down what the instance is. Pure.
-fn record_instance(draft: &mut Draft, class: &ClassState, launched: &Launched) {
+fn record_instance(draft: &mut Draft, types: &[Arc<InstanceType>], launched: &Launched) {
     let instance = &launched.instance;
-    let instance_type = class
-        .instance_types
-        .iter()
-        .find(|it| *it.name == *instance.instance_type);
+    let instance_type = types.iter().find(|it| *it.name == *instance.instance_type);
     let labels = draft.claim.labels_mut();
     if let Some(instance_type) = instance_type {
         for requirement in instance_type.requirements.iter() {
@@ -283,8 +296,14 @@ fn record_instance(draft: &mut Draft, class: &ClassState, launched: &Launched) {
     status.provider_id = Some(instance.provider_id());
     status.image_id = Some(instance.image_id.clone());
     if let Some(instance_type) = instance_type {
-        status.capacity = quantities(&instance_type.capacity);
-        status.allocatable = quantities(&instance_type.allocatable());
+        let mut offerings = instance_type.offerings.iter();
+        let sold = offerings
+            .find(|it| *it.zone == *instance.zone_id && it.capacity_type == instance.capacity_type);
+        let capacity = sold.map_or(&instance_type.capacity, |it| instance_type.capacity_of(it));
+        let allocatable = sold.map(|it| instance_type.allocatable_of(it));
+        status.capacity = quantities(capacity);
+        status.allocatable =
+            quantities(&allocatable.unwrap_or_else(|| instance_type.allocatable()));
     }
     draft.conditions.set_true(condition::LAUNCHED);
 }

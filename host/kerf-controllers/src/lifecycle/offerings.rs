@@ -81,7 +81,7 @@ pub fn from_requirements(
                 zone_id: offering.zone.to_string(),
                 capacity_type: offering.capacity_type,
             };
-            found.push((offering.price, launch));
+            found.push((offering.ordering_price(), launch));
         }
     }
     found.sort_by(|(a_price, a), (b_price, b)| {

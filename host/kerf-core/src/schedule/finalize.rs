@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::class::ATTACHMENTS_PREFIX;
-use super::pool::{PoolEntry, node_class_label};
+use super::pool::{Overlaid, PoolEntry, node_class_label};
 use super::roomy::RoomyShapes;
 use super::round::Round;
 use super::sets::SetId;
@@ -29,7 +29,7 @@ const ROOMY_MIN_CLAIMS: usize = 16;
 type OptionsKey = (usize, SetId, Vec<usize>, Vec<usize>);
 
 /// The offerings of a claim and what its requirements become with them.
-type Options = (Arc<Requirements>, Arc<[PlannedOffering]>);
+type Options = (Arc<Requirements>, Arc<[PlannedOffering]>, Overlaid);
 
 /// Turns claims into planned ones, keeping the balance of zones.
 pub(super) struct Finalizer<'r, 's> {
@@ -72,7 +72,7 @@ impl<'r, 's> Finalizer<'r, 's> {
         );
         let shapes = self.shapes_of(idx);
         let zones = self.zones_in_order(idx);
-        let (requirements, offerings) = self.options(pool, set, shapes, zones);
+        let (requirements, offerings, overlaid) = self.options(pool, set, shapes, zones);
         self.count_first_zone(pool, set, &offerings);
         let claim = &self.round.claims.all[idx];
         let entry = &self.round.pools[pool];
@@ -83,6 +83,13 @@ impl<'r, 's> Finalizer<'r, 's> {
                 labels::MIN_VALUES_RELAXED.to_owned(),
                 claim.min_values_relaxed.to_string(),
             );
+        }
+        let overlays = [
+            (labels::PRICE_OVERLAY_APPLIED, overlaid.price),
+            (labels::CAPACITY_OVERLAY_APPLIED, overlaid.capacity),
+        ];
+        for (key, _) in overlays.into_iter().filter(|(_, is_applied)| *is_applied) {
+            annotations.insert(key.to_owned(), true.to_string());
         }
         let daemons = &entry.shapes[claim.shape()].daemons;
         let requests = self.round.resources.resources(&claim.used.sum(daemons));
@@ -206,10 +213,15 @@ impl<'r, 's> Finalizer<'r, 's> {
             .iter()
             .map(|(shape, sale)| planned_offering(entry, *shape, *sale))
             .collect();
+        let overlaid = sales.iter().map(|(_, sale)| entry.sales[*sale].overlaid);
+        let overlaid = overlaid.fold(Overlaid::default(), |all, it| Overlaid {
+            price: all.price || it.price,
+            capacity: all.capacity || it.capacity,
+        });
         let requirements = Arc::new(narrowed_requirements(self.round.sets.at(set), &offerings));
-        self.known
-            .insert(key, (Arc::clone(&requirements), Arc::clone(&offerings)));
-        (requirements, offerings)
+        let options = (requirements, offerings, overlaid);
+        self.known.insert(key, options.clone());
+        options
     }
 
     fn count_first_zone(&mut self, pool: usize, set: SetId, offerings: &[PlannedOffering]) {

@@ -61,10 +61,18 @@ pub(super) struct Sale {
     pub(super) capacity_type: CapacityType,
     pub(super) reservation: Option<ReservationId>,
     pub(super) price: Price,
+    pub(super) overlaid: Overlaid,
     /// What ordering uses: higher scores first, then reservations, then lower prices.
     pub(super) rank: Rank,
     /// Why it cannot be used now.
     pub(super) closed: Option<Closed>,
+}
+
+/// What NodeOverlays changed of an offering.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Overlaid {
+    pub(super) price: bool,
+    pub(super) capacity: bool,
 }
 
 /// Why an offering cannot be used.
@@ -242,13 +250,17 @@ impl Sale {
         let rank = Rank {
             score: Reverse(score.unwrap_or(0)),
             is_bought: offering.capacity_type != CapacityType::Reserved,
-            price: price.unwrap_or(offering.price),
+            price: price.unwrap_or_else(|| offering.ordering_price()),
         };
         Self {
             zone: offering.zone.clone(),
             capacity_type: offering.capacity_type,
             reservation: offering.reservation.as_ref().map(|it| it.id.clone()),
             price: offering.price,
+            overlaid: Overlaid {
+                price: offering.overlay_price.is_some(),
+                capacity: offering.is_capacity_overlaid,
+            },
             rank,
             closed: unavailable.or_else(|| preferences.as_ref().and_then(covers)),
         }
@@ -257,7 +269,7 @@ impl Sale {
 
 /// The requirements of the pool's template, with its labels and those that its nodes get once they run. The latter are
 /// taken out of planned claims again.
-pub(super) fn template_requirements(pool: &NodePool) -> Requirements {
+pub(crate) fn template_requirements(pool: &NodePool) -> Requirements {
     let mut requirements = pool.template.requirements.clone();
     requirements.add_all(&Requirements::from_labels(&pool.template.labels));
     requirements.add(Requirement::in_values(labels::NODE_POOL, [&*pool.name]));
@@ -284,7 +296,7 @@ pub(super) fn node_class_label(pool: &NodePool) -> Option<(String, &str)> {
 
 /// Whether nodes of an instance type can meet a requirement. Keys that the type does not speak of are left to the
 /// pool, except those that describe the hardware: there silence means that the type has no such thing.
-pub(super) fn type_meets(instance_type: &InstanceType, requirement: &Requirement) -> bool {
+pub(crate) fn type_meets(instance_type: &InstanceType, requirement: &Requirement) -> bool {
     match instance_type.requirements.on(requirement.key()) {
         Some(own) => {
             own.intersects(requirement)

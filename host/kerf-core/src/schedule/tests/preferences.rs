@@ -1,9 +1,16 @@
 //! What policies say: bars, scores and prices; and reserved capacity, which comes before both.
 
+use std::sync::Arc;
+
 use super::kit::*;
 use crate::instance_type::{CapacityType, Reservation};
+use crate::labels;
+use crate::overlay::{Overlay, PriceChange, evaluate};
+use crate::pod::PodSpec;
 use crate::preferences::{Bar, OfferingKey, Preferences};
 use crate::price::Price;
+use crate::requirement::Requirement;
+use crate::resources::Resources;
 
 fn bar(instance_type: &str) -> Bar {
     Bar {
@@ -95,4 +102,42 @@ fn reserved_capacity_comes_first_and_no_more_than_there_is() {
     assert_eq!(first(0).reservation.as_deref(), Some("cr-1"));
     assert_eq!(first(1).capacity_type, CapacityType::Reserved);
     assert_eq!(first(2).capacity_type, CapacityType::OnDemand);
+}
+
+#[test]
+fn an_overlay_orders_and_the_real_price_is_reported() {
+    let mut pool = pool();
+    let overlay = Overlay {
+        name: "discount".to_owned(),
+        requirements: [Requirement::in_values(labels::INSTANCE_TYPE, ["ecs.g7.8c"])]
+            .into_iter()
+            .collect(),
+        price: Some(PriceChange::parse_adjustment("-90%").unwrap()),
+        capacity: Resources::default().with("example.com/fuse", 10),
+        ..Overlay::default()
+    };
+    let evaluation = evaluate(&[overlay], std::slice::from_ref(&pool));
+    pool.instance_types = Arc::clone(&evaluation.pools["general"]);
+    let fused = PodSpec {
+        requests: spec(500).requests.with("example.com/fuse", 1),
+        ..spec(500)
+    };
+
+    let plan = World::new(pool)
+        .pod("web", spec(500))
+        .pod("fuse", fused)
+        .plan();
+
+    assert_eq!(shown(&plan), ["fuse web -> ecs.g7.8c h"]);
+    assert_eq!(plan.price_per_hour().per_hour(), Some(0.8));
+    let annotations = &plan.new_claims[0].annotations;
+    assert_eq!(annotations[labels::PRICE_OVERLAY_APPLIED], "true");
+    assert_eq!(annotations[labels::CAPACITY_OVERLAY_APPLIED], "true");
+}
+
+#[test]
+fn without_an_overlay_a_claim_has_no_flag_of_one() {
+    let plan = World::new(pool()).pod("web", spec(500)).plan();
+
+    assert!(plan.new_claims[0].annotations.is_empty());
 }
