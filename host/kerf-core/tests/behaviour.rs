@@ -190,6 +190,9 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "daemons_take_their_share_of_the_types_that_they_run_on",
             "f56_daemons_that_select_types_count_only_there",
+            "a_daemon_of_one_zone_takes_nothing_from_nodes_of_another",
+            "a_pod_whose_host_port_a_daemon_takes_does_not_join_a_claim_with_that_daemon",
+            "a_pod_does_not_take_the_host_port_of_a_daemon_that_has_yet_to_come_to_a_node",
         ],
     ),
     (

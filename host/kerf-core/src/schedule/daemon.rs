@@ -1,7 +1,8 @@
 //! What DaemonSets take from a node, exactly per instance type and per existing node.
 
 use super::vector::{ResourceIndex, Vector};
-use crate::instance_type::InstanceType;
+use crate::instance_type::{InstanceType, Offering};
+use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::planted::{self, Bug};
@@ -25,7 +26,7 @@ struct PoolDaemon {
     ports: Vec<HostPort>,
 }
 
-/// What daemons take from one instance type.
+/// What daemons take from a node.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     pub(super) requests: Vector,
@@ -60,21 +61,66 @@ impl DaemonLoad {
         }
     }
 
-    pub(super) fn on(&self, instance_type: &InstanceType) -> Load {
+    /// The daemons that come to nodes of the type.
+    pub(super) fn on(&self, instance_type: &InstanceType) -> TypeDaemons<'_> {
+        let mut on_type = TypeDaemons {
+            load: self,
+            always: Vec::new(),
+            by_offering: Vec::new(),
+        };
+        for (idx, daemon) in self.daemons.iter().enumerate() {
+            let met = daemon.terms.iter().filter(|term| {
+                term.iter()
+                    .all(|requirement| type_meets(instance_type, requirement))
+            });
+            let met: Vec<&Requirements> = met.collect();
+            if met.is_empty() || planted::is_on(Bug::DaemonsForgotten) {
+                continue;
+            }
+            if met.iter().all(|term| asks_for_offering(term)) {
+                on_type.by_offering.push((idx, met));
+            } else {
+                on_type.always.push(idx);
+            }
+        }
+        on_type
+    }
+}
+
+/// Whether it is up to the offering, and not to the type alone, that a daemon comes.
+fn asks_for_offering(term: &Requirements) -> bool {
+    let keys = [labels::ZONE, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
+    keys.iter().any(|key| term.on(key).is_some())
+}
+
+/// The daemons that come to nodes of one instance type.
+#[derive(Debug)]
+pub(super) struct TypeDaemons<'a> {
+    load: &'a DaemonLoad,
+    /// However the node is bought.
+    always: Vec<usize>,
+    /// Only where the node's offering meets one of the terms.
+    by_offering: Vec<(usize, Vec<&'a Requirements>)>,
+}
+
+impl TypeDaemons<'_> {
+    /// Which of those that come to some nodes only come to nodes of that offering.
+    pub(super) fn only_on(&self, offering: &Offering) -> Vec<usize> {
+        let met = self
+            .by_offering
+            .iter()
+            .filter(|(_, terms)| terms.iter().any(|term| offering.is_allowed_by(term)));
+        met.map(|(idx, _)| *idx).collect()
+    }
+
+    /// What those and the others take together.
+    pub(super) fn with(&self, only_here: &[usize]) -> Load {
         let mut load = Load {
-            requests: self.nothing.clone(),
+            requests: self.load.nothing.clone(),
             ports: Vec::new(),
         };
-        let meets = |term: &Requirements| {
-            term.iter()
-                .all(|requirement| type_meets(instance_type, requirement))
-        };
-        for daemon in self
-            .daemons
-            .iter()
-            .filter(|daemon| daemon.terms.iter().any(meets))
-            .filter(|_| !planted::is_on(Bug::DaemonsForgotten))
-        {
+        for idx in self.always.iter().chain(only_here) {
+            let daemon = &self.load.daemons[*idx];
             load.requests.add(&daemon.requests);
             load.ports.extend(&daemon.ports);
         }
@@ -110,6 +156,22 @@ pub(super) fn outstanding_on(
     }
     outstanding.clear_negatives();
     outstanding
+}
+
+/// The host ports of daemons that belong on an existing node, whether they are there yet or not.
+pub(super) fn ports_on(node: &Node, labels: &Requirements, daemons: &[DaemonPod]) -> Vec<HostPort> {
+    let taints: Vec<Taint> = node.effective_taints().cloned().collect();
+    let belongs = |daemon: &&DaemonPod| {
+        !daemon.spec.host_ports.is_empty()
+            && tolerates(&daemon.spec, &taints)
+            && strict_terms(&daemon.spec)
+                .iter()
+                .any(|term| labels.is_compatible(term, Undefined::Denied))
+    };
+    let belonging = daemons.iter().filter(belongs);
+    belonging
+        .flat_map(|daemon| daemon.spec.host_ports.iter().copied())
+        .collect()
 }
 
 /// Requests with the pod itself counted.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::class::Class;
-use super::daemon::{outstanding_on, with_one_pod};
+use super::daemon::{outstanding_on, ports_on, with_one_pod};
 use super::domains::{Domains, KeyId};
 use super::sets::{SetId, SetTable};
 use super::shelf::Shelf;
@@ -76,7 +76,10 @@ impl Nodes {
             compatible: FxHashMap::default(),
         };
         for (idx, node) in sorted.into_iter().enumerate() {
-            let entry = NodeEntry::new(node, taints, &keys, domains);
+            let mut entry = NodeEntry::new(node, taints, &keys, domains);
+            // Who comes later than its daemons must leave them their ports.
+            let of_daemons = ports_on(node, &entry.labels, &snapshot.daemon_pods);
+            entry.ports.extend(of_daemons);
             for (key, domain) in entry.domains.iter().enumerate() {
                 match domain {
                     Some(domain) => {

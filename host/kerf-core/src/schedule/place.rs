@@ -190,7 +190,9 @@ impl Round<'_> {
                 same_price_place(&own.view, own.place, &view)
             };
             let Some(place) = place else { continue };
-            let fits_ports = !conflicts(&guest.class.spec.host_ports, &own.ports);
+            let ports = &guest.class.spec.host_ports;
+            let daemon_ports = &self.pools[pool].shapes[view.order[place].shape].daemon_ports;
+            let fits_ports = !conflicts(ports, &own.ports) && !conflicts(ports, daemon_ports);
             if fits_ports && self.keeps_min_values(claim, &view, guest.class) {
                 found = Some(Spot::Claim { claim, set, place });
                 break;
@@ -263,6 +265,7 @@ impl Round<'_> {
                 && self.limits[own.pool].allows_change(&current.capacity, &shape.capacity)
                 && (shape.reservation == current.reservation || self.is_reservable(shape))
                 && !conflicts(&class.spec.host_ports, &shape.daemon_ports)
+                && !conflicts(&own.ports, &shape.daemon_ports)
         })?;
         if !self.keeps_min_values(claim, view, class) {
             return None;

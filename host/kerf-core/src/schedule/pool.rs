@@ -148,7 +148,8 @@ impl PoolEntry {
         entry
     }
 
-    /// Adds a shape for each group of offerings that leave the same room and use the same reservation.
+    /// Adds a shape for each group of offerings that leave the same room and use the same reservation. Daemons that want
+    /// a zone or a capacity type make such groups too.
     fn add_shapes(
         &mut self,
         instance_type: &Arc<InstanceType>,
@@ -156,11 +157,23 @@ impl PoolEntry {
         daemons: &DaemonLoad,
         ctx: &mut PoolContext<'_>,
     ) {
-        let mut offerings: Vec<&Offering> = instance_type.offerings.iter().collect();
-        offerings.sort_by_key(|it| (group_key(it), it.zone.clone(), it.capacity_type, it.price));
-        for group in offerings.chunk_by(|a, b| group_key(a) == group_key(b)) {
-            let first = group[0];
-            let load = daemons.on(instance_type);
+        let daemons = daemons.on(instance_type);
+        let with_daemons = |it| (it, daemons.only_on(it));
+        let mut offerings: Vec<(&Offering, Vec<usize>)> =
+            instance_type.offerings.iter().map(with_daemons).collect();
+        offerings.sort_by(|(a, on_a), (b, on_b)| {
+            let order = (group_key(a), on_a).cmp(&(group_key(b), on_b));
+            order.then_with(|| {
+                (&a.zone, a.capacity_type, a.price).cmp(&(&b.zone, b.capacity_type, b.price))
+            })
+        });
+        let is_alike = |(a, on_a): &(&Offering, Vec<usize>),
+                        (b, on_b): &(&Offering, Vec<usize>)| {
+            group_key(a) == group_key(b) && on_a == on_b
+        };
+        for group in offerings.chunk_by(is_alike) {
+            let (first, only_here) = &group[0];
+            let load = daemons.with(only_here);
             let allocatable = instance_type.allocatable_of(first);
             let capacity = first
                 .capacity_override
@@ -171,7 +184,7 @@ impl PoolEntry {
             self.sales.extend(
                 group
                     .iter()
-                    .map(|offering| Sale::new(instance_type, offering, preferences)),
+                    .map(|(offering, _)| Sale::new(instance_type, offering, preferences)),
             );
             self.shapes.push(Shape {
                 instance_type: Arc::clone(instance_type),

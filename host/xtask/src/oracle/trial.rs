@@ -80,6 +80,18 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn steps(&mut self) -> Result<()> {
+        for claim in &self.plan.new_claims {
+            if claim.offerings.is_empty() {
+                let text = format!(
+                    "LAUNCHES NOTHING: a claim of {} has no offering",
+                    claim.pool
+                );
+                self.verdict.mismatches.push(text);
+            }
+        }
+        if !self.verdict.mismatches.is_empty() {
+            return Ok(());
+        }
         let targets = self.build()?;
         self.offer_planned(&targets)?;
         self.offer_unschedulable()?;

@@ -390,3 +390,73 @@ fn a_spent_budget_leaves_pods_for_the_next_round() {
         crate::reason::UnschedulableReason::BudgetExhausted
     );
 }
+
+/// A daemon with host port 80 on the nodes of zone h.
+fn daemon_of_zone_h() -> DaemonPod {
+    let mut daemon = with_port(spec(100));
+    daemon
+        .node_selector
+        .insert(labels::ZONE.to_owned(), "h".to_owned());
+    DaemonPod {
+        namespace: "kube-system".into(),
+        name: "agent".into(),
+        spec: daemon.into(),
+    }
+}
+
+fn with_port(mut spec: crate::pod::PodSpec) -> crate::pod::PodSpec {
+    spec.host_ports.push(HostPort {
+        ip: None,
+        port: 80,
+        protocol: Protocol::Tcp,
+    });
+    spec
+}
+
+#[test]
+fn a_pod_whose_host_port_a_daemon_of_one_zone_takes_goes_to_another_zone() {
+    let mut world = World::new(pool()).pod("a", with_port(spec(500)));
+    world.0.daemon_pods.push(daemon_of_zone_h());
+
+    assert_eq!(shown(&world.plan()), ["a -> ecs.g7.2c i"]);
+}
+
+#[test]
+fn a_pod_whose_host_port_a_daemon_takes_does_not_join_a_claim_with_that_daemon() {
+    let mut in_zone_h = spec(1000);
+    in_zone_h
+        .node_selector
+        .insert(labels::ZONE.to_owned(), "h".to_owned());
+    let mut world = World::new(pool())
+        .pod("a", in_zone_h)
+        .pod("b", with_port(spec(500)));
+    world.0.daemon_pods.push(daemon_of_zone_h());
+
+    assert_eq!(
+        shown(&world.plan()),
+        ["a -> ecs.g7.2c h", "b -> ecs.g7.2c i"]
+    );
+}
+
+#[test]
+fn a_pod_does_not_take_the_host_port_of_a_daemon_that_has_yet_to_come_to_a_node() {
+    let mut world = World::new(pool())
+        .node(node("young", 4, "h"))
+        .pod("a", with_port(spec(500)));
+    world.0.daemon_pods.push(daemon_of_zone_h());
+
+    assert_eq!(shown(&world.plan()), ["a -> ecs.g7.2c i"]);
+}
+
+#[test]
+fn a_daemon_of_one_zone_takes_nothing_from_nodes_of_another() {
+    let mut daemon = daemon_of_zone_h();
+    let mut large = spec(600);
+    large.node_selector.clone_from(&daemon.spec.node_selector);
+    daemon.spec = large.into();
+    let mut world = World::new(pool()).pod("a", spec(1800));
+    world.0.daemon_pods.push(daemon);
+
+    // A node of two cores holds it where the daemon is not.
+    assert_eq!(shown(&world.plan()), ["a -> ecs.g7.2c i"]);
+}
