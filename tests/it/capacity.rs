@@ -1,8 +1,9 @@
-//! What shapes capacity besides pending pods, on the real control plane: NodeOverlays.
+//! What shapes capacity besides pending pods, on the real control plane: NodeOverlays and static pools.
 
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
+use kerf_api::nodepool::NodePool;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -137,4 +138,135 @@ fn an_overlay_with_a_resource_gives_a_waiting_pod_its_node() {
         "true"
     );
     assert_eq!(claim.status.unwrap().capacity["example.com/fuse"].0, "10");
+}
+
+fn fixed_pool(replicas: u32, limits: &str) -> String {
+    format!(
+        r#"
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{name: fixed}}
+spec:
+  replicas: {replicas}
+{limits}
+  template:
+    spec:
+      requirements:
+        - {{key: karpenter.sh/capacity-type, operator: In, values: ["on-demand"]}}
+        - {{key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g7.large"]}}
+      nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
+"#
+    )
+}
+
+/// Waits until the pool has exactly that many claims, all of them Ready and none on its way out.
+fn until_ready_claims(stage: &Stage, count: usize) {
+    stage.until(&format!("{count} ready NodeClaims"), || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        let is_settled = claims
+            .iter()
+            .all(|claim| claim.is_true("Ready") && claim.metadata.deletion_timestamp.is_none());
+        (claims.len() == count && is_settled && stage.instances().len() == count).then_some(())
+    });
+}
+
+fn scale(stage: &Stage, replicas: u32) {
+    let api: Api<NodePool> = Api::all(stage.client.clone());
+    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    stage
+        .runtime
+        .block_on(api.patch_scale("fixed", &PatchParams::default(), &patch))
+        .unwrap();
+}
+
+#[test]
+fn a_static_pool_has_its_nodes_without_pods_and_follows_its_scale() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&fixed_pool(2, "  limits: {nodes: 3}"));
+    stage.start_kerf(&["--feature-gates", "StaticCapacity=true"]);
+    until_ready_claims(&stage, 2);
+    let claims: Vec<NodeClaim> = stage.list();
+    let mut zones: Vec<&str> = claims
+        .iter()
+        .map(|claim| claim.labels()["topology.kubernetes.io/zone"].as_str())
+        .collect();
+    zones.dedup();
+    assert_eq!(zones.len(), 2, "zones take turns");
+
+    // More than the limit allows: the third comes, the fourth is told.
+    scale(&stage, 4);
+    until_ready_claims(&stage, 3);
+    stage.until("the limit on the pool", || async {
+        stage
+            .log()
+            .contains("limits.nodes: 3 allows no more")
+            .then_some(())
+    });
+
+    // A node in use stays, empty ones go; no disruption budget holds that up.
+    let pod = deployment("web", 1, "500m", "1Gi", "");
+    stage.apply(&pod);
+    let bound = stage.until("the pod on a static node", || async {
+        stage.bound_pods().await.pop()
+    });
+    scale(&stage, 1);
+    until_ready_claims(&stage, 1);
+    let left = stage.list::<NodeClaim>().remove(0);
+    assert_eq!(
+        left.status.unwrap().node_name,
+        bound.spec.unwrap().node_name
+    );
+
+    stage.delete::<NodeClaim>(left.metadata.name.as_deref().unwrap());
+    stage.until("another node in its place", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        let fresh = claims
+            .iter()
+            .find(|it| it.metadata.name != left.metadata.name);
+        fresh.filter(|it| it.is_true("Ready")).map(drop)
+    });
+    scale(&stage, 0);
+    stage.apply(&deployment("web", 0, "500m", "1Gi", ""));
+    stage.until_empty();
+}
+
+#[test]
+fn kill_9_while_a_static_pool_grows_makes_nothing_twice() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&fixed_pool(4, ""));
+    stage.start_kerf(&[
+        "--feature-gates",
+        "StaticCapacity=true",
+        "--failpoint",
+        "claim-created",
+    ]);
+    stage.until("the failpoint", || async {
+        stage.log().contains("failpoint reached").then_some(())
+    });
+    stage.kill_kerf();
+    let before = stage.list::<NodeClaim>().len();
+    assert!((1..=4).contains(&before));
+
+    stage.start_kerf(&["--feature-gates", "StaticCapacity=true"]);
+    until_ready_claims(&stage, 4);
+
+    let log = stage.log();
+    let created = log.matches("created NodeClaim").count();
+    assert!(created <= 4, "{created} claims were made for 4 replicas");
+    assert!(!log.contains("deleted NodeClaim"), "nothing was surplus");
+}
+
+#[test]
+fn a_pool_with_replicas_says_that_its_gate_is_closed() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&fixed_pool(1, ""));
+    stage.start_kerf(&[]);
+
+    stage.until("the gate's name", || async {
+        stage.log().contains("StaticCapacity=true").then_some(())
+    });
+    assert!(stage.list::<NodeClaim>().is_empty());
 }

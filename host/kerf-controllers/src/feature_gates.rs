@@ -11,6 +11,8 @@ pub struct FeatureGates {
     pub reserved_capacity: bool,
     /// NodeOverlays change prices and capacities.
     pub node_overlay: bool,
+    /// NodePools with `replicas` keep that many nodes.
+    pub static_capacity: bool,
 }
 
 /// Karpenter: same.
@@ -20,17 +22,14 @@ impl Default for FeatureGates {
             node_repair: false,
             reserved_capacity: true,
             node_overlay: false,
+            static_capacity: false,
         }
     }
 }
 
 /// Karpenter's gates that this version can only leave closed. Karpenter ignores what it does not know; here a gate that
 /// would do nothing is refused, so that nobody waits for what it promises.
-const CLOSED: [&str; 3] = [
-    "SpotToSpotConsolidation",
-    "StaticCapacity",
-    "CapacityBuffer",
-];
+const CLOSED: [&str; 2] = ["SpotToSpotConsolidation", "CapacityBuffer"];
 
 impl FromStr for FeatureGates {
     type Err = String;
@@ -47,6 +46,7 @@ impl FromStr for FeatureGates {
                 "NodeRepair" => gates.node_repair = is_open,
                 "ReservedCapacity" => gates.reserved_capacity = is_open,
                 "NodeOverlay" => gates.node_overlay = is_open,
+                "StaticCapacity" => gates.static_capacity = is_open,
                 name if CLOSED.contains(&name) && !is_open => {}
                 name if CLOSED.contains(&name) => {
                     return Err(format!(
@@ -56,7 +56,7 @@ impl FromStr for FeatureGates {
                 name => {
                     let known = CLOSED.join(", ");
                     return Err(format!(
-                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, {known}"
+                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, StaticCapacity, {known}"
                     ));
                 }
             }

@@ -35,6 +35,7 @@ pub mod provision;
 pub mod reconciler;
 pub mod repair;
 pub mod settings;
+pub mod static_capacity;
 pub mod stores;
 pub mod supervise;
 pub mod termination;

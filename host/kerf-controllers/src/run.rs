@@ -24,7 +24,7 @@ use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::{
     cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_overlay,
-    node_pool, pod_events, provision, reconciler, repair, termination,
+    node_pool, pod_events, provision, reconciler, repair, static_capacity, termination,
 };
 
 /// How this process comes to act.
@@ -195,6 +195,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     start_reconcilers(supervisor, intake, context);
     let with = || Arc::clone(context);
     supervisor.spawn("provisioner", provision::run(with()));
+    supervisor.spawn("static-capacity", static_capacity::run(with()));
     supervisor.spawn("disruption", disruption::run(with()));
     supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));
     supervisor.spawn("garbage-collection", garbage::run(with()));

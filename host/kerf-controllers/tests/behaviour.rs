@@ -1,5 +1,5 @@
 //! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4)
-//! and of what shapes capacity besides pods (§1.10).
+//! and of what shapes capacity besides pods (§1.10, §2.23).
 //!
 //! A row without a test fails, and so does one that names a test that does not exist.
 
@@ -53,6 +53,14 @@ const TABLE: &[(&str, &[&str])] = &[
             "an_evaluation_holds_until_something_changes",
             "free_addresses_are_those_of_now",
             "an_overlay_with_a_resource_gives_a_waiting_pod_its_node",
+        ],
+    ),
+    (
+        "2.23 static capacity, its scale, its gate, a kill in the middle",
+        &[
+            "a_static_pool_has_its_nodes_without_pods_and_follows_its_scale",
+            "kill_9_while_a_static_pool_grows_makes_nothing_twice",
+            "a_pool_with_replicas_says_that_its_gate_is_closed",
         ],
     ),
     (

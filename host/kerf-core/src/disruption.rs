@@ -4,6 +4,7 @@
 
 pub mod budget;
 pub mod command;
+pub(crate) mod cost;
 pub mod cron;
 pub mod decide;
 pub mod emptiness;

@@ -26,6 +26,7 @@ pub mod resources;
 pub mod schedule;
 pub mod selector;
 pub mod snapshot;
+pub mod static_capacity;
 pub mod taint;
 pub mod volume;
 

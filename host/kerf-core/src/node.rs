@@ -39,6 +39,8 @@ pub struct Node {
     pub attachment_limits: BTreeMap<String, u32>,
     /// When the claim, or else the node, was created.
     pub created_at: Option<Timestamp>,
+    /// Whether its instance exists.
+    pub is_launched: bool,
     /// Whether the Node is Ready.
     pub is_ready: bool,
     /// Whether kerf has registered it.

@@ -47,7 +47,7 @@ use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
-pub(crate) use pool::{template_requirements, type_meets};
+pub(crate) use pool::{node_class_label, template_requirements, type_meets};
 use round::Round;
 
 /// Where pods were planned in an earlier round that they still wait for.

@@ -17,6 +17,7 @@ const SOURCES: &[&str] = &[
     include_str!("../src/schedule/tests/preferences.rs"),
     include_str!("../src/schedule/tests/topology.rs"),
     include_str!("../src/schedule/tests/user_reports.rs"),
+    include_str!("../src/static_capacity/tests.rs"),
     include_str!("../src/taint.rs"),
     include_str!("../src/labels.rs"),
     include_str!("kube_scheduler.rs"),
@@ -316,6 +317,24 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "2.24 one stuck claim never stops the world",
         &["a_claim_that_never_launches_stops_nobody_else"],
+    ),
+    (
+        "2.23 static provisioning: from the template, within limits, replacements counted once",
+        &[
+            "missing_nodes_are_made_from_the_template_and_zones_take_turns",
+            "nodes_whose_replacement_is_on_its_way_are_not_made_twice",
+            "a_node_that_is_being_deleted_is_replaced_at_once",
+            "a_limit_on_nodes_bounds_what_is_made_and_says_so",
+            "a_pool_that_is_not_ready_or_sells_nothing_makes_nothing_and_says_why",
+        ],
+    ),
+    (
+        "2.23 static deprovisioning",
+        &[
+            "what_goes_first_is_not_launched_then_empty_then_cheap_and_protected_ones_last",
+            "of_equal_nodes_the_one_with_the_least_life_left_goes_first",
+            "the_order_of_the_nodes_does_not_matter",
+        ],
     ),
     (
         "design: ties",

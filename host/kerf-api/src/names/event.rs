@@ -9,6 +9,8 @@ names! {
     FAILED_SCHEDULING = "FailedScheduling";
     /// NodePool, Warning: its requirements leave no instance type.
     NO_COMPATIBLE_INSTANCE_TYPES = "NoCompatibleInstanceTypes";
+    /// NodePool, Warning: it has fewer nodes than its replicas and cannot get them now; the message says why.
+    STATIC_CAPACITY_SHORT = "StaticCapacityShort";
     /// NodeClaim, Normal: an instance was launched for it.
     LAUNCHED = "Launched";
     /// NodeClaim, Warning: the launch call failed; it is retried.

@@ -58,16 +58,55 @@ pub struct Question<'a> {
     pub now: Timestamp,
 }
 
+/// As [`plan`], for claims that are planned without pods: `make` plans them anew with what the policies said.
+#[must_use]
+pub fn plan_claims(
+    snapshot: &Snapshot,
+    context: &Context,
+    now: Timestamp,
+    make: &mut dyn FnMut(&Preferences) -> Plan,
+) -> Plan {
+    let question = Question {
+        snapshot,
+        homes: &Homes::new(),
+        registry: context.policies.registry(),
+        region: &context.settings.region,
+        reason: "provision",
+        now,
+    };
+    ask(&question, make, &mut |class, run| {
+        tell::run(run, class, &context.metrics);
+    })
+}
+
 /// As [`plan`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
 #[must_use]
 pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)) -> Plan {
     let Question {
         snapshot,
         homes,
+        now,
+        ..
+    } = *question;
+    let mut make = |preferences: &Preferences| {
+        schedule_from(snapshot, preferences, homes, WorkBudget::ROUND, now)
+    };
+    ask(question, &mut make, told)
+}
+
+/// Makes a plan, asks the policies about it, and makes it again with their answers.
+fn ask(
+    question: &Question<'_>,
+    make: &mut dyn FnMut(&Preferences) -> Plan,
+    told: &mut dyn FnMut(&str, &PolicyRun),
+) -> Plan {
+    let Question {
+        snapshot,
         registry,
         region,
         reason,
         now,
+        ..
     } = *question;
     let mut preferences = Preferences::none();
     let occasion = Occasion {
@@ -80,7 +119,7 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
     };
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
     report_prices(&prices, snapshot, told);
-    let mut plan = schedule_from(snapshot, &preferences, homes, WorkBudget::ROUND, now);
+    let mut plan = make(&preferences);
     for round in 1..=ROUNDS_MAX {
         let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
         report(&consultation, &plan, told);
@@ -88,7 +127,7 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
             withhold(&mut plan, &consultation, &prices);
             break;
         }
-        plan = schedule_from(snapshot, &preferences, homes, WorkBudget::ROUND, now);
+        plan = make(&preferences);
     }
     plan
 }

@@ -45,6 +45,29 @@ pub async fn disrupt(
     context: &Context,
     disruption: &Disruption<'_>,
 ) -> Result<(), Error> {
+    delete(claim, api, disruption.reason, disruption.note).await?;
+    let labels = ReasonLabels {
+        reason: disruption.reason.to_owned(),
+        nodepool: nodepool(claim),
+    };
+    context
+        .metrics
+        .nodeclaims_disrupted
+        .get_or_create(&labels)
+        .inc();
+    Ok(())
+}
+
+/// Deletes a claim without counting it as a disruption. Its pods are evicted by its finalizer's work, not here.
+///
+/// # Errors
+/// When the claim cannot be deleted.
+pub async fn delete(
+    claim: &NodeClaim,
+    api: &Api<NodeClaim>,
+    reason: &'static str,
+    note: &str,
+) -> Result<(), Error> {
     // A claim of the same name made since this decision is another claim.
     let preconditions = Preconditions {
         uid: claim.uid(),
@@ -56,16 +79,7 @@ pub async fn disrupt(
     };
     gone_is_fine(bounded(api.delete(&claim.name_any(), &params)).await)
         .map_err(|source| Error::kube("delete", claim, source))?;
-    tracing::info!(nodeclaim = %claim.name_any(), reason = disruption.reason, note = disruption.note, "deleted NodeClaim");
-    let labels = ReasonLabels {
-        reason: disruption.reason.to_owned(),
-        nodepool: nodepool(claim),
-    };
-    context
-        .metrics
-        .nodeclaims_disrupted
-        .get_or_create(&labels)
-        .inc();
+    tracing::info!(nodeclaim = %claim.name_any(), reason, note, "deleted NodeClaim");
     Ok(())
 }
 

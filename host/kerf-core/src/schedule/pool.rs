@@ -296,7 +296,7 @@ pub(crate) fn template_requirements(pool: &NodePool) -> Requirements {
 }
 
 /// The label by which nodes name their NodeClass.
-pub(super) fn node_class_label(pool: &NodePool) -> Option<(String, &str)> {
+pub(crate) fn node_class_label(pool: &NodePool) -> Option<(String, &str)> {
     let class = &pool.template.node_class;
     let is_named = !class.group.is_empty() && !class.kind.is_empty();
     is_named.then(|| {
