@@ -149,11 +149,16 @@ impl Setup<'_> {
     }
 
     fn audit(&self) -> Result<Vec<String>, Error> {
+        let mut rules = vec![json!({"level": "Metadata", "verbs": AUDITED_VERBS})];
+        let users = &self.options.audited_users;
+        if !users.is_empty() {
+            rules.insert(0, json!({"level": "Metadata", "users": users}));
+        }
         let policy = json!({
             "apiVersion": "audit.k8s.io/v1",
             "kind": "Policy",
             "omitStages": ["RequestReceived"],
-            "rules": [{"level": "Metadata", "verbs": AUDITED_VERBS}],
+            "rules": rules,
         });
         let policy = self
             .folder

@@ -22,6 +22,8 @@ pub struct Options {
     pub users: Vec<User>,
     /// Write every request that changes something to `audit.log` in the logs folder, one JSON object per line.
     pub audit_log: bool,
+    /// Of these users, every request goes into that log, those that only read too.
+    pub audited_users: Vec<String>,
     /// How long a node's lease is valid. kwok renews it after a quarter of that.
     pub node_lease: Duration,
     /// More flags for a server; they win over ours.
@@ -40,6 +42,7 @@ impl Default for Options {
             components: Component::ALL.into(),
             users: Vec::new(),
             audit_log: false,
+            audited_users: Vec::new(),
             node_lease: NODE_LEASE,
             extra_args: BTreeMap::new(),
             folder: None,

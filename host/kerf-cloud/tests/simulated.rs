@@ -8,6 +8,8 @@
 
 #[path = "simulated/cloud.rs"]
 mod cloud;
+#[path = "simulated/credentials.rs"]
+mod credentials;
 #[path = "simulated/launches.rs"]
 mod launches;
 #[path = "simulated/reads.rs"]

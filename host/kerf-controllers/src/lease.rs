@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::json;
 
 use crate::api_call::bounded;
 
@@ -81,22 +82,20 @@ impl Election {
     /// # Errors
     /// When the API server refuses; the lease then runs out by itself.
     pub async fn release(&mut self) -> Result<(), kube::Error> {
-        let Some(mut lease) = bounded(self.api.get_opt(&self.name)).await? else {
+        let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
             return Ok(());
         };
-        let spec = lease.spec.get_or_insert_default();
-        if spec.holder_identity.as_deref() != Some(self.identity.as_str()) {
+        if !self.is_mine(&lease) {
             return Ok(());
         }
-        spec.holder_identity = None;
-        bounded(self.api.replace(&self.name, &PostParams::default(), &lease))
+        self.patch(&lease, json!({"holderIdentity": null}))
             .await
             .map(drop)
     }
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let now = crate::clock::now();
-        let Some(mut lease) = bounded(self.api.get_opt(&self.name)).await? else {
+        let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
             let lease = self.first_lease(now);
             return written(bounded(self.api.create(&PostParams::default(), &lease)).await);
         };
@@ -104,17 +103,26 @@ impl Election {
         if !is_mine && !self.may_take(&lease) {
             return Ok(false);
         }
-        let spec = lease.spec.get_or_insert_default();
+        let mut spec = json!({
+            "holderIdentity": self.identity,
+            "renewTime": MicroTime(now),
+            "leaseDurationSeconds": lease_duration_secs(),
+        });
         if !is_mine {
-            spec.acquire_time = Some(MicroTime(now));
-            spec.lease_transitions =
-                Some(spec.lease_transitions.unwrap_or_default().saturating_add(1));
+            let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+            spec["acquireTime"] = json!(MicroTime(now));
+            spec["leaseTransitions"] = json!(transitions.unwrap_or_default().saturating_add(1));
         }
-        spec.holder_identity = Some(self.identity.clone());
-        spec.renew_time = Some(MicroTime(now));
-        spec.lease_duration_seconds = Some(lease_duration_secs());
-        // The resourceVersion read above goes along: of two that try, the API server lets one through.
-        written(bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await)
+        written(self.patch(&lease, spec).await)
+    }
+
+    /// The resourceVersion that was read goes along: of two that try, the API server lets one through. A patch, because
+    /// the chart grants no update.
+    async fn patch(&self, lease: &Lease, spec: serde_json::Value) -> Result<Lease, kube::Error> {
+        let version = &lease.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
+        let params = PatchParams::default();
+        bounded(self.api.patch(&self.name, &params, &Patch::Merge(patch))).await
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {

@@ -147,6 +147,25 @@ pub(crate) struct Cloud {
         default_value = ""
     )]
     pub(crate) security_token: String,
+    /// RAM role that the service account assumes (RRSA), acs:ram::<account>:role/<name>; it wins over an access key.
+    #[arg(long, env = "ALIBABA_CLOUD_ROLE_ARN", default_value = "")]
+    pub(crate) role_arn: String,
+    /// The cluster's OIDC provider, acs:ram::<account>:oidc-provider/<name>.
+    #[arg(long, env = "ALIBABA_CLOUD_OIDC_PROVIDER_ARN", default_value = "")]
+    pub(crate) oidc_provider_arn: String,
+    /// The service account's token for STS; the kubelet renews it.
+    #[arg(
+        long,
+        env = "ALIBABA_CLOUD_OIDC_TOKEN_FILE",
+        default_value = "/var/run/secrets/ack.alibabacloud.com/rrsa-tokens/token"
+    )]
+    pub(crate) oidc_token_file: PathBuf,
+    /// Name of the session, which ActionTrail shows.
+    #[arg(long, env = "ALIBABA_CLOUD_ROLE_SESSION_NAME", default_value = "kerf")]
+    pub(crate) role_session_name: String,
+    /// RAM role of the machine that the controller runs on; taken when there is neither RRSA nor an access key.
+    #[arg(long, env = "ALIBABA_CLOUD_ECS_METADATA", default_value = "")]
+    pub(crate) ecs_role: String,
     /// Endpoint of ECS, such as ecs.cn-hangzhou.aliyuncs.com or http://127.0.0.1:1234.
     #[arg(long, env = "ECS_ENDPOINT")]
     pub(crate) ecs_endpoint: Option<String>,

@@ -1,16 +1,17 @@
 //! `kerf controller`: from arguments to a running controller.
 
+mod credentials;
+
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::config::ProviderConfig;
 use kerf_cloud::rpc::config::{ClientConfig, Clock, SignatureVersion};
-use kerf_cloud::rpc::credentials::{CredentialSource, Credentials};
 use kerf_cloud::rpc::endpoint::{Network, Product};
 use kerf_controllers::settings::{RepairPolicy, Settings};
 use kerf_controllers::{Leadership, Listen, clock};
 
 use crate::api_server::{self, Rate};
-use crate::args::{Cloud, Controller};
+use crate::args::Controller;
 use crate::exit::Restart;
 
 /// Runs until the process is told to stop or must be started anew.
@@ -69,20 +70,18 @@ async fn run_async(args: Controller) -> anyhow::Result<()> {
 
 fn provider(args: &Controller) -> anyhow::Result<Provider> {
     let cloud = &args.cloud;
-    let mut config = ClientConfig::new(
-        args.region.as_str(),
-        credentials(cloud)?,
-        Clock::new(clock::now),
-    );
+    let network = match cloud.network.as_str() {
+        "public" | "" => Network::Public,
+        "vpc" => Network::Vpc,
+        other => bail!("--network {other:?} is not known: use public or vpc"),
+    };
+    let credentials = credentials::source(cloud, &args.region, network)?;
+    let mut config = ClientConfig::new(args.region.as_str(), credentials, Clock::new(clock::now));
+    config.network = network;
     config.signature = match cloud.signature.as_str() {
         "acs3" => SignatureVersion::Acs3,
         "v1" => SignatureVersion::V1,
         other => bail!("--signature {other:?} is not known: use acs3 or v1"),
-    };
-    config.network = match cloud.network.as_str() {
-        "public" | "" => Network::Public,
-        "vpc" => Network::Vpc,
-        other => bail!("--network {other:?} is not known: use public or vpc"),
     };
     let endpoints = [
         (Product::Ecs, &cloud.ecs_endpoint),
@@ -112,25 +111,6 @@ fn provider(args: &Controller) -> anyhow::Result<Provider> {
     provider.cluster_id.clone_from(&args.cluster_id);
     provider.vm_memory_overhead_percent = cloud.vm_memory_overhead_percent;
     Ok(Provider::new(client, provider))
-}
-
-fn credentials(cloud: &Cloud) -> anyhow::Result<CredentialSource> {
-    if cloud.access_key_id.is_empty() || cloud.access_key_secret.is_empty() {
-        bail!(
-            "no cloud credentials: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET"
-        );
-    }
-    let (id, secret, token) = (
-        &cloud.access_key_id,
-        &cloud.access_key_secret,
-        &cloud.security_token,
-    );
-    let credentials = if token.is_empty() {
-        Credentials::access_key(id.as_str(), secret.as_str())
-    } else {
-        Credentials::sts(id.as_str(), secret.as_str(), token.as_str())
-    };
-    Ok(credentials.into())
 }
 
 fn settings(args: &Controller) -> Settings {

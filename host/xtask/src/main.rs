@@ -9,6 +9,8 @@
 )]
 
 mod bench;
+mod chart_e2e;
+mod chart_readme;
 mod crash;
 mod crds;
 mod demo;
@@ -46,6 +48,8 @@ enum Command {
     Bench(bench::Args),
     /// Check sizes, orphan files, forbidden words, released contracts and the numbering of decisions.
     Tidy,
+    /// Install the chart with real helm, run what it installs with its own rights, and look for denials and leftovers.
+    ChartE2e(chart_e2e::Args),
     /// Write crds/ from the Rust types.
     Crds {
         /// Only check that they are up to date.
@@ -58,7 +62,7 @@ enum Command {
     Crash(crash::Args),
     /// Hold random plans against the real kube-scheduler.
     Oracle(oracle::Args),
-    /// Write docs/reference/ from the tables of names.
+    /// Write docs/reference/ from the tables of names, and the chart's README from its values.
     Reference {
         /// Only check that they are up to date.
         #[arg(long)]
@@ -90,11 +94,14 @@ fn run() -> Result<()> {
     match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
+        Command::ChartE2e(args) => chart_e2e::run(&args),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
         Command::Crash(args) => crash::run(&args),
         Command::Oracle(args) => oracle::run(&args),
-        Command::Reference { check } => reference::run(check),
+        Command::Reference { check } => {
+            reference::run(check).and_then(|()| chart_readme::run(check))
+        }
         Command::Plugins(command) => plugins::run(&command),
         Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),

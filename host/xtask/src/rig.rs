@@ -1,6 +1,6 @@
 //! A control plane, a simulated cloud and kerf as processes of their own, for commands that measure or break them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -12,12 +12,12 @@ use crate::demo::child::Child;
 use crate::demo::manifests;
 use crate::workspace;
 
-const REGION: &str = "cn-hangzhou";
+pub(crate) const REGION: &str = "cn-hangzhou";
 /// Of ecs-sim's default world.
-const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
+pub(crate) const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
 const NAMESPACE: &str = "kerf-system";
 /// Good for this one simulator.
-const ACCESS_KEY: [&str; 2] = ["rig", "made-up-for-this-run"];
+pub(crate) const ACCESS_KEY: [&str; 2] = ["rig", "made-up-for-this-run"];
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The API server serves a new kind some 100 ms after its definition was accepted.
 const DEFINITIONS_MAX: Duration = Duration::from_secs(30);
@@ -45,6 +45,14 @@ pub(crate) struct World {
 impl Rig {
     /// Everything but kerf, with the definitions and the quick start's class. `name` is the folder of the logs.
     pub(crate) fn start(name: &str, options: control_plane::Options, world: &str) -> Result<Self> {
+        let rig = Self::bare(name, options, world)?;
+        manifests::apply_set_up(&rig.api, NAMESPACE)?;
+        rig.await_definitions()?;
+        Ok(rig)
+    }
+
+    /// A control plane and a cloud without anything of ours in them.
+    pub(crate) fn bare(name: &str, options: control_plane::Options, world: &str) -> Result<Self> {
         let folder = workspace::root().join("target").join(name);
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -70,17 +78,31 @@ impl Rig {
         let line = sim.first_line().context("ecs-sim did not start")?;
         let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
         let sim_url = ready["url"].as_str().context("no url")?.to_owned();
-        manifests::apply_set_up(&api, NAMESPACE)?;
-        let rig = Self {
+        Ok(Self {
             kerf: None,
             _sim: sim,
             sim_url,
             api,
             control_plane,
             folder,
-        };
-        rig.await_definitions()?;
-        Ok(rig)
+        })
+    }
+
+    /// Where the cloud answers.
+    pub(crate) fn sim_url(&self) -> &str {
+        &self.sim_url
+    }
+
+    /// Where logs are kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Instances of the cloud; those that are gone are among them, with the status `Gone`.
+    pub(crate) fn instances(&self) -> Result<Vec<Value>> {
+        let path = "/_sim/instances";
+        let instances = answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)?;
+        Ok(instances.as_array().cloned().unwrap_or_default())
     }
 
     /// A new kind can be written before it can be listed.
@@ -135,10 +157,8 @@ impl Rig {
 
     /// Everything that there is now; instances that are gone are among them, with the status `Gone`.
     pub(crate) fn look(&self) -> Result<World> {
-        let path = "/_sim/instances";
-        let instances = answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)?;
         Ok(World {
-            instances: instances.as_array().cloned().unwrap_or_default(),
+            instances: self.instances()?,
             claims: self.api.list("/apis/karpenter.sh/v1/nodeclaims")?,
             nodes: self.api.list("/api/v1/nodes")?,
             pods: self.api.list("/api/v1/namespaces/default/pods")?,
@@ -213,7 +233,7 @@ pub(crate) fn deployment(name: &str, run: &str, replicas: usize, cpu: &str) -> V
 }
 
 /// Beside this very program, wherever cargo's target folder is.
-fn binary(name: &str) -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().unwrap_or(&own);
     // A test of xtask itself runs one folder deeper.

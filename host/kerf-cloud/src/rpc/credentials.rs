@@ -1,8 +1,16 @@
 //! Access keys. They are values that somebody else read from wherever they are kept; `Debug` never shows a secret.
 
+mod temporary;
+
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::CloudError;
+use crate::rpc::config::Clock;
+
+pub use temporary::{METADATA_URL, MachineRole, OidcRole, Temporary};
+
+use temporary::Origin;
 
 /// An access key, with a token when it is a temporary one.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,9 +60,27 @@ impl fmt::Debug for Credentials {
 pub enum CredentialSource {
     /// The same for the life of the process.
     Static(Credentials),
+    /// Fetched and renewed.
+    Temporary(Arc<Temporary>),
 }
 
 impl CredentialSource {
+    /// Of a role that a service account assumes (RRSA).
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn oidc(role: OidcRole, clock: Clock) -> Result<Self, CloudError> {
+        Temporary::new(Origin::Oidc(role), clock).map(|it| Self::Temporary(Arc::new(it)))
+    }
+
+    /// Of the machine's own role.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn machine(role: MachineRole, clock: Clock) -> Result<Self, CloudError> {
+        Temporary::new(Origin::Machine(role), clock).map(|it| Self::Temporary(Arc::new(it)))
+    }
+
     /// The credentials for a call that is about to be signed.
     ///
     /// # Errors
@@ -62,6 +88,7 @@ impl CredentialSource {
     pub async fn load(&self) -> Result<Credentials, CloudError> {
         match self {
             Self::Static(credentials) => Ok(credentials.clone()),
+            Self::Temporary(source) => source.load().await,
         }
     }
 }

@@ -45,12 +45,26 @@ impl ApiServer {
 
     /// The items of a list.
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Value>> {
+        let list = self.get(path)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, path: &str) -> Result<Value> {
         let request = self
             .agent
             .get(format!("{}{path}", self.url))
             .header("Authorization", &self.authorization);
-        let list = answer(request.call(), path)?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
+        answer(request.call(), path)
+    }
+
+    /// Creates an object in a collection, or asks a subresource for something.
+    pub(crate) fn post(&self, path: &str, object: &Value) -> Result<Value> {
+        let request = self
+            .agent
+            .post(format!("{}{path}", self.url))
+            .header("Authorization", &self.authorization);
+        answer(request.send_json(object), path)
     }
 
     /// Deletes an object, or all of a collection.
