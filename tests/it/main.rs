@@ -12,6 +12,7 @@ mod convert;
 mod crashes;
 mod crds;
 mod definitions;
+mod disruption;
 mod lifecycle;
 mod policies;
 mod rules;

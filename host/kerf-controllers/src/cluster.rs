@@ -121,6 +121,14 @@ impl SharedCluster {
         });
     }
 
+    /// A claim that stays after all.
+    pub fn unmark_for_deletion(&self, claim: &NodeClaimName) {
+        self.update(|index| {
+            index.unmark_for_deletion(claim);
+            Effect::Changed
+        });
+    }
+
     /// Pods are expected on these nodes for a while from now on.
     pub fn nominate<'a>(
         &self,

@@ -1,81 +1,118 @@
-//! Disruption: nodes that are not worth their price are removed.
+//! Disruption: nodes that are not worth their price, or not what they should be, are removed or replaced.
 //!
-//! The decision is `kerf_core::disruption`'s; here it is carried out. What it decides not to do is told on the object.
+//! The decision is `kerf_core::disruption`'s; here it is carried out. One loop: move running commands on ([`running`],
+//! [`step`], [`execute`]), take away what nobody carries out ([`leftovers`]), decide ([`decide`]), start what was
+//! decided, and say why the rest stays ([`tell`]). What drifts is found in [`conditions`] and [`drift`].
 
 pub mod conditions;
+pub mod decide;
 pub mod drift;
+pub mod edit;
+pub mod execute;
 pub mod hash;
+pub mod leftovers;
 pub mod networks;
 pub mod origin;
 pub mod quiet;
+pub mod record;
+pub mod running;
+pub mod step;
+pub mod tell;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_api::names::event;
-use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::disruption::emptiness::{Emptiness, EmptyNode, emptiness};
-use kube::Api;
-use kube::runtime::reflector::ObjectRef;
-use tokio::time::sleep;
+use jiff::{SignedDuration, Timestamp};
+use kerf_core::disruption::Decision;
+use tokio::time::{Instant, sleep};
 
 use crate::clock;
 use crate::context::Context;
-use crate::error::chain;
-use crate::termination::claim::{Disruption, disrupt};
+use crate::disruption::decide::Decided;
+use crate::disruption::running::Commands;
+use crate::disruption::tell::Teller;
 
 /// Two looks at an unchanged cluster are at least this far apart.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// Running commands are looked at this often where no change rings (Karpenter: same).
+const COMMAND_POLL: Duration = Duration::from_secs(1);
+/// Two decisions are at least this far apart: a command that begins a second later costs less than the search.
+const DECISION_PAUSE: Duration = Duration::from_secs(1);
+/// After a decision, others get the core for this many times as long as it took.
+const REST_FACTOR: u32 = 9;
 
-/// Looks for nodes to remove until the process ends.
+/// Decides and carries out until the process ends.
 pub async fn run(context: Arc<Context>) {
     let mut changes = context.cluster.changes();
+    let mut commands = Commands::adopt(&context);
+    let mut teller = Teller::default();
+    let (mut is_changed, mut due, mut rested) = (true, Instant::now(), Instant::now());
     loop {
-        let snapshot = context.snapshot();
-        let now = clock::now();
-        let found = emptiness(&snapshot, now);
-        remove(&found, &context).await;
-        let pause = pause(&found, now, context.settings.disruption_poll);
+        commands.advance(&context).await;
+        leftovers::clear(&commands.candidates(), &context).await;
+        let now = Instant::now();
+        if now >= rested && (is_changed || now >= due) {
+            is_changed = false;
+            let pause = pass(&mut commands, &mut teller, &context).await;
+            let rest = (now.elapsed() * REST_FACTOR).max(DECISION_PAUSE);
+            rested = Instant::now() + rest;
+            due = Instant::now() + pause;
+        }
         sleep(PAUSE_MIN).await;
+        let mut wake = due.max(rested);
+        if is_changed {
+            wake = rested;
+        }
+        if !commands.is_empty() {
+            wake = wake.min(Instant::now() + COMMAND_POLL);
+        }
         tokio::select! {
-            _ = changes.changed() => {}
-            () = sleep(pause) => {}
+            changed = changes.changed() => is_changed |= changed.is_ok(),
+            () = tokio::time::sleep_until(wake) => {}
         }
     }
 }
 
-fn pause(found: &Emptiness, now: jiff::Timestamp, poll: Duration) -> Duration {
-    let due = found
-        .next_check
-        .map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
-    due.map_or(poll, |due| due.min(poll))
+/// One decision and what follows at once. Returns after which time alone another is due.
+async fn pass(commands: &mut Commands, teller: &mut Teller, context: &Arc<Context>) -> Duration {
+    let now = clock::now();
+    let poll = context.settings.disruption_poll;
+    let Some(Decided { snapshot, decision }) = decided(context, now).await else {
+        return poll;
+    };
+    let Decision {
+        commands: chosen,
+        kept,
+        next_check,
+        ..
+    } = decision;
+    let quiet = SignedDuration::try_from(context.settings.consolidation_quiet)
+        .unwrap_or(SignedDuration::MAX);
+    let (mut ripe, next) = decide::ripe(chosen, &snapshot, quiet, now);
+    // A command of the last run whose candidates do not count as going yet holds them all the same.
+    let held = commands.candidates();
+    ripe.retain(|command| !command.claims().any(|claim| held.contains(claim.as_str())));
+    commands.start(ripe, context).await;
+    teller.tell_budgets(&snapshot, context, now).await;
+    teller.tell_kept(&kept, context).await;
+    let due = next.into_iter().chain(next_check).min();
+    due.map_or(poll, |at| until(at, now).min(poll))
 }
 
-async fn remove(found: &Emptiness, context: &Context) {
-    let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for empty in &found.removable {
-        let EmptyNode {
-            pool,
-            node_claim,
-            quiet_since,
-        } = empty;
-        let Some(claim) = context.stores.nodeclaims.get(&ObjectRef::new(node_claim)) else {
-            continue;
-        };
-        let note = format!("empty since {quiet_since}: NodePool {pool} removes empty nodes");
-        context
-            .events
-            .normal(&*claim, event::DISRUPTION_TERMINATING, &note)
-            .await;
-        let disruption = Disruption {
-            reason: "empty",
-            note: &note,
-        };
-        if let Err(error) = disrupt(&claim, &api, context, &disruption).await {
-            tracing::warn!(nodeclaim = %node_claim, error = %chain(&error), "cannot remove the empty node; tried again in the next pass");
-            continue;
-        }
-        // Nothing may be planned on it from now on, and the budgets count it, before the watch says so.
-        context.cluster.mark_for_deletion(node_claim);
-    }
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}
+
+/// A decision may take seconds in a large cluster: it gets a thread of its own.
+async fn decided(context: &Arc<Context>, now: Timestamp) -> Option<Decided> {
+    let snapshot = context.snapshot();
+    let shared = Arc::clone(context);
+    let started = Instant::now();
+    let decided =
+        tokio::task::spawn_blocking(move || decide::with_policies(snapshot, &shared, now)).await;
+    let seconds = started.elapsed().as_secs_f64();
+    context.metrics.disruption.decided(seconds);
+    decided
+        .inspect_err(|error| tracing::error!(%error, "a decision about disruption died: our bug; tried again"))
+        .ok()
 }

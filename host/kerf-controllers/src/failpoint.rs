@@ -45,6 +45,18 @@ failpoints! {
     NODE_INSTANCE_DELETED = "node-instance-deleted";
     /// The instance is gone, and the claim still has its finalizer.
     INSTANCE_DELETED = "instance-deleted";
+    /// The candidates of a command remember it, and nothing else was done about it.
+    COMMAND_RECORDED = "command-recorded";
+    /// The candidates' Nodes are tainted, and no replacement exists.
+    CANDIDATES_TAINTED = "candidates-tainted";
+    /// The first replacement exists.
+    REPLACEMENT_CREATED = "replacement-created";
+    /// The candidates count as going, and the replacements have not been launched.
+    CANDIDATES_MARKED = "candidates-marked";
+    /// The replacements are ready, and the candidates are still there.
+    REPLACEMENTS_READY = "replacements-ready";
+    /// The first candidate was deleted.
+    CANDIDATE_DELETED = "candidate-deleted";
 }
 
 /// Stands still when `chosen` is this point's `name`.

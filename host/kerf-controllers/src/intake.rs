@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
 };
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::label;
@@ -197,6 +198,11 @@ impl Intake {
         start.indexed("storageclasses", None, |_: OwnedChange<StorageClass>, _| {
             std::future::ready(())
         });
+        start.indexed(
+            "poddisruptionbudgets",
+            None,
+            |_: OwnedChange<PodDisruptionBudget>, _| std::future::ready(()),
+        );
         start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| {
             std::future::ready(())
         });

@@ -2,6 +2,8 @@
 //!
 //! One table: a metric that is not a field of [`Metrics`] does not exist.
 
+pub mod disruption;
+
 use std::fmt;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,6 +13,8 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use self::disruption::DisruptionMetrics;
 
 /// A NodePool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,6 +92,8 @@ pub struct Metrics {
     pub reconciles: Family<ReconcileLabels, Counter>,
     /// Policy calls by result.
     pub policy_calls: Family<PolicyLabels, Counter>,
+    /// What disruption counts.
+    pub disruption: DisruptionMetrics,
     /// Instances found without a NodeClaim and deleted.
     pub orphans_deleted: Counter,
 }
@@ -100,8 +106,12 @@ impl fmt::Debug for Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let mut registry = Registry::default();
+        let karpenter = registry.sub_registry_with_prefix("karpenter");
+        let disruption = DisruptionMetrics::new(karpenter, DURATION_BUCKETS);
         let mut metrics = Self {
-            registry: Registry::default(),
+            registry,
+            disruption,
             nodeclaims_created: Family::default(),
             nodeclaims_terminated: Family::default(),
             nodeclaims_disrupted: Family::default(),
@@ -266,6 +276,7 @@ mod tests {
             })
             .inc();
         metrics.policy_calls.get_or_create(&policy).inc();
+        metrics.disruption.touch();
 
         let text = metrics.render().unwrap();
 

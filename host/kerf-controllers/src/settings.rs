@@ -27,6 +27,11 @@ pub struct Settings {
     pub batch_max: Duration,
     /// How often disruption is considered when nothing changes (Karpenter: 10 s).
     pub disruption_poll: Duration,
+    /// How disruption decides where a NodePool says nothing.
+    pub disruption: kerf_core::disruption::DisruptionSettings,
+    /// Consolidation takes only nodes to which no pod came and from which none left for this long, also where
+    /// consolidateAfter is shorter (Karpenter: it waits 15 s after each decision and decides again).
+    pub consolidation_quiet: Duration,
     /// A claim is younger than this when its instance type is not missed yet: catalogs come late (Karpenter: 1 h).
     pub instance_type_drift_delay: Duration,
     /// How often the cloud's instances are compared with the NodeClaims (Karpenter: 2 min).
@@ -74,6 +79,9 @@ impl Settings {
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             disruption_poll: Duration::from_secs(10),
+            disruption: kerf_core::disruption::DisruptionSettings::default(),
+            // Karpenter waits 15 s because it learns of pods up to 10 s late; here they are seen at once.
+            consolidation_quiet: Duration::from_secs(5),
             instance_type_drift_delay: Duration::from_secs(60 * 60),
             garbage_collection_poll: Duration::from_secs(120),
             // Longer than the slowest launch that can still be recorded: the launch time-out and one retry.

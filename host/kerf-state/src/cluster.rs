@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::disruption::pod_budget::PodBudget;
 use kerf_core::ids::{NodePoolName, ZoneId};
 use kerf_core::instance_type::InstanceType;
 use kerf_core::node_pool::NodePool;
@@ -55,6 +56,7 @@ pub struct Cluster {
     pub(crate) storage_classes: BTreeMap<ObjectKey, ClassEntry>,
     pub(crate) csi_nodes: BTreeMap<ObjectKey, BTreeMap<String, u32>>,
     pub(crate) namespaces: BTreeMap<ObjectKey, Labels>,
+    pub(crate) pod_budgets: BTreeMap<ObjectKey, Arc<PodBudget>>,
     pub(crate) specs: Specs,
     pub(crate) node_ids: ProviderIds,
     claim_ids: ProviderIds,
@@ -203,7 +205,7 @@ impl Cluster {
             nodes: nodes::join(&self.nodes, &self.node_claims, &self.node_ids, surroundings),
             pending_pods,
             daemon_pods: daemons::daemon_pods(&self.daemon_sets, &self.pods),
-            pod_budgets: Vec::new(),
+            pod_budgets: self.pod_budgets.values().cloned().collect(),
             namespaces: self
                 .namespaces
                 .iter()

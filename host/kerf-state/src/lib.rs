@@ -11,6 +11,7 @@ mod convert;
 mod daemons;
 mod nodes;
 mod nominations;
+mod pod_budgets;
 mod pools;
 mod problem;
 mod provider_ids;

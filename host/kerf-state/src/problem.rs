@@ -27,11 +27,13 @@ pub enum Kind {
     CsiNode,
     /// Namespaces, for their labels.
     Namespace,
+    /// PodDisruptionBudgets, for what may be evicted.
+    PodDisruptionBudget,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Pod,
         Self::Node,
         Self::NodeClaim,
@@ -43,6 +45,7 @@ impl Kind {
         Self::StorageClass,
         Self::CsiNode,
         Self::Namespace,
+        Self::PodDisruptionBudget,
     ];
 
     /// The kind as manifests write it.
@@ -60,6 +63,7 @@ impl Kind {
             Self::StorageClass => "StorageClass",
             Self::CsiNode => "CSINode",
             Self::Namespace => "Namespace",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::ecsnodeclass::EcsNodeClass;
@@ -13,6 +14,7 @@ use kerf_api::nodepool::NodePool;
 use crate::cluster::Cluster;
 use crate::convert::node_pool::node_pool;
 use crate::convert::pod::pod;
+use crate::pod_budgets::pod_budget;
 use crate::problem::{Kind, ObjectKey, Problem, Problems};
 use crate::{daemons, nodes, pools, volumes};
 
@@ -103,6 +105,7 @@ tracked! {
     StorageClass, StorageClass in storage_classes: |it, _, _| volumes::class(it);
     CSINode, CsiNode in csi_nodes: |it, _, _| volumes::attachment_limits(it);
     Namespace, Namespace in namespaces: |it, _, _| labels(it);
+    PodDisruptionBudget, PodDisruptionBudget in pod_budgets: |it, _, problems| pod_budget(it, problems);
 }
 
 fn labels(namespace: &Namespace) -> kerf_core::selector::Labels {

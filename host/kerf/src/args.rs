@@ -205,6 +205,10 @@ pub(crate) struct Timing {
     /// Look for nodes to remove at least this often.
     #[arg(long, env = "DISRUPTION_POLL_DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) disruption_poll_duration: Duration,
+    /// Consolidate only nodes to which no pod came and from which none left for this long, also where consolidateAfter is
+    /// shorter.
+    #[arg(long, env = "CONSOLIDATION_QUIET_DURATION", value_parser = duration, default_value = "5s")]
+    pub(crate) consolidation_quiet_duration: Duration,
     /// Let a NodeClaim drift because its instance type is no longer offered only when it is this old.
     #[arg(long, env = "INSTANCE_TYPE_DRIFT_DELAY", value_parser = duration, default_value = "1h")]
     pub(crate) instance_type_drift_delay: Duration,

@@ -129,6 +129,7 @@ fn settings(args: &Controller) -> Settings {
     settings.batch_idle = timing.batch_idle_duration;
     settings.batch_max = timing.batch_max_duration;
     settings.disruption_poll = timing.disruption_poll_duration;
+    settings.consolidation_quiet = timing.consolidation_quiet_duration;
     settings.instance_type_drift_delay = timing.instance_type_drift_delay;
     settings.garbage_collection_poll = timing.garbage_collection_poll_duration;
     settings.orphan_grace = timing.orphan_grace_duration;

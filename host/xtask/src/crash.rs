@@ -20,6 +20,8 @@ use tally::{Harm, Sight};
 const FAILPOINTS: &str = include_str!("../../kerf-controllers/src/failpoint.rs");
 /// The first failpoint that a deletion passes.
 const FIRST_OF_DELETION: &str = "deletion-seen";
+/// The first failpoint that a replacement of drifted nodes passes.
+const FIRST_OF_DISRUPTION: &str = "command-recorded";
 /// A trial takes ten seconds on two idle cores.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Not all of a trial's instances run at once, so that some claims are ahead of others at the kill.
@@ -141,9 +143,13 @@ fn trial(rig: &mut Rig, point: &'static str, seed: u64) -> Result<Trial> {
     rig.start_kerf(&["--failpoint", point])?;
     // More than half of the type's CPU: one pod per node.
     manifests::apply(&rig.api, &rig::deployment(&run, &run, pods, "1100m"))?;
-    if is_of_deletion(point) {
+    if is_from(FIRST_OF_DELETION, point) {
         rig.until("all pods on ready nodes", PATIENCE, settled(&run, pods))?;
-        delete_something(rig, &run, seed)?;
+        if is_from(FIRST_OF_DISRUPTION, point) {
+            manifests::apply(&rig.api, &drifted(&run))?;
+        } else {
+            delete_something(rig, &run, seed)?;
+        }
     }
     let reached = |rig: &Rig| Ok(rig.kerf_log().contains("failpoint reached"));
     rig.until("the failpoint", PATIENCE, reached)?;
@@ -153,7 +159,11 @@ fn trial(rig: &mut Rig, point: &'static str, seed: u64) -> Result<Trial> {
     let before = Sight::of(&rig.look()?, &run);
 
     rig.start_kerf(&[])?;
-    let ended = rig.until("the end state", PATIENCE, settled(&run, pods));
+    let is_rolling = is_from(FIRST_OF_DISRUPTION, point);
+    let mut is_settled = settled(&run, pods);
+    let ended = rig.until("the end state", PATIENCE, |rig| {
+        Ok(is_settled(rig)? && (!is_rolling || has_rolled(&rig.look()?, &run)))
+    });
     rig.kill_kerf();
     let world = rig.look()?;
     let harm = Harm::of(&world, &run, pods);
@@ -171,10 +181,31 @@ fn trial(rig: &mut Rig, point: &'static str, seed: u64) -> Result<Trial> {
     })
 }
 
-fn is_of_deletion(point: &str) -> bool {
+/// Whether the failpoint is `first` or comes after it.
+fn is_from(first: &str, point: &str) -> bool {
     let all = failpoints();
     let place = |name: &str| all.iter().position(|it| *it == name);
-    place(point) >= place(FIRST_OF_DELETION)
+    place(point) >= place(first)
+}
+
+/// What tells the nodes of the pool's second template.
+const ROLLED: &str = "kerf.test/rolled";
+
+/// The trial's pool with another template: all its nodes have drifted.
+fn drifted(run: &str) -> Value {
+    let mut pool = rig::pool(run, "ecs.g7.large");
+    pool["spec"]["template"]["metadata"]["annotations"] = json!({ ROLLED: "true" });
+    pool
+}
+
+/// Whether every claim is of the second template and none is in a command.
+fn has_rolled(world: &rig::World, run: &str) -> bool {
+    let command = "karpenter.alibabacloud.com/disruption-command";
+    let mut claims = world.claims.iter().filter(|it| tally::is_of_run(it, run));
+    claims.all(|claim| {
+        let annotations = &claim["metadata"]["annotations"];
+        annotations[ROLLED] == "true" && annotations[command].is_null()
+    })
 }
 
 /// A claim, a Node, or all claims of the trial.
@@ -241,8 +272,10 @@ mod tests {
         let all = failpoints();
 
         assert!(all.len() >= 15, "{all:?}");
-        assert!(!is_of_deletion("launched-unrecorded"));
-        assert!(is_of_deletion("evicted"));
+        assert!(!is_from(FIRST_OF_DELETION, "launched-unrecorded"));
+        assert!(is_from(FIRST_OF_DELETION, "evicted"));
+        assert!(!is_from(FIRST_OF_DISRUPTION, "evicted"));
+        assert!(is_from(FIRST_OF_DISRUPTION, "candidate-deleted"));
     }
 
     #[test]

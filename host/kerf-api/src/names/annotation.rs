@@ -59,6 +59,16 @@ names! {
     DISRUPTION_COMMAND = "karpenter.alibabacloud.com/disruption-command";
     /// `true` once the instance carries its NodeClaim's tags.
     TAGGED = "karpenter.alibabacloud.com/tagged";
+    /// On a NodePool: the least that a consolidation must save per hour, such as 0.05.
+    CONSOLIDATION_SAVING_MIN = "karpenter.alibabacloud.com/consolidation-saving-min";
+    /// On a NodePool: the least that a consolidation must save, in percent of what its nodes cost.
+    CONSOLIDATION_SAVING_MIN_PERCENT = "karpenter.alibabacloud.com/consolidation-saving-min-percent";
+    /// On a NodePool: how old a node must be to be consolidated, such as 30m.
+    CONSOLIDATION_NODE_AGE_MIN = "karpenter.alibabacloud.com/consolidation-node-age-min";
+    /// On a NodePool: how long its nodes are left alone after the youngest was made.
+    CONSOLIDATION_COOL_DOWN = "karpenter.alibabacloud.com/consolidation-cool-down";
+    /// On a NodePool: nodes whose scarcest resource is requested to more than this, in percent, are not consolidated.
+    CONSOLIDATION_UTILIZATION_MAX_PERCENT = "karpenter.alibabacloud.com/consolidation-utilization-max-percent";
     /// What this NodeClaim took the place of and when, as `type/zone/capacity-type@time` joined by commas; nothing goes back within a day.
     REPLACED = "karpenter.alibabacloud.com/replaced";
 }

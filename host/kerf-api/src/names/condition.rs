@@ -19,6 +19,8 @@ names! {
     INITIALIZED = "Initialized";
     /// NodeClaim: quiet for as long as consolidateAfter asks.
     CONSOLIDATABLE = "Consolidatable";
+    /// NodeClaim: False with the one reason why disruption leaves it alone; absent when nobody wants it gone.
+    DISRUPTABLE = "Disruptable";
     /// NodeClaim: differs from what its NodePool or node class would make today; the reason says how.
     DRIFTED = "Drifted";
     /// NodeClaim: its pods are gone.

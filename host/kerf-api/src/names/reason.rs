@@ -63,6 +63,12 @@ names! {
     SECURITY_GROUP_DRIFT = "SecurityGroupDrift";
     /// Drifted: a policy that wrote the user data, or one with rolloutOnChange, is another now.
     POLICY_DRIFT = "PolicyDrift";
+    /// Disruptable: somebody forbids every disruption of it; the message says who.
+    DISRUPTION_BLOCKED = "DisruptionBlocked";
+    /// Disruptable: consolidation gains nothing or may not; the message says why.
+    UNCONSOLIDATABLE = "Unconsolidatable";
+    /// Disruptable: it waits for its time or for a budget.
+    DISRUPTION_WAITS = "DisruptionWaits";
     /// ECSNodeClass: neither the class nor the controller names a cluster, and there is no join template.
     CLUSTER_ID_MISSING = "ClusterIDMissing";
     /// ECSNodeClass: the cluster does not exist or may not be read.

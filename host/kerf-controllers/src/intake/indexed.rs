@@ -23,6 +23,7 @@ pub(super) fn effect<K: Tracked>(is_changed: bool) -> Effect {
         | Kind::DaemonSet
         | Kind::StorageClass
         | Kind::CsiNode
-        | Kind::Namespace => Effect::Changed,
+        | Kind::Namespace
+        | Kind::PodDisruptionBudget => Effect::Changed,
     }
 }

@@ -45,6 +45,25 @@ async fn create_or_say_why(planned: &PlannedClaim, context: &Context) -> Option<
 }
 
 async fn create(planned: &PlannedClaim, context: &Context) -> Result<NodeClaim, Error> {
+    create_named(
+        &claim::fresh_name(&planned.pool),
+        planned,
+        "provisioned",
+        context,
+    )
+    .await
+}
+
+/// Creates a planned claim under a name that nobody else uses; `reason` is the label of metrics.
+///
+/// # Errors
+/// When its pool is gone, or the API server refused or did not answer three times in a row. The claim may exist then.
+pub async fn create_named(
+    name: &str,
+    planned: &PlannedClaim,
+    reason: &str,
+    context: &Context,
+) -> Result<NodeClaim, Error> {
     let Some(pool) = context.stores.nodepools.get(&ObjectRef::new(&planned.pool)) else {
         let object = format!("NodePool {}", planned.pool);
         return Err(Error::Cloud {
@@ -53,12 +72,12 @@ async fn create(planned: &PlannedClaim, context: &Context) -> Result<NodeClaim, 
             message: "it was deleted".to_owned(),
         });
     };
-    let object = claim::build(&claim::fresh_name(&planned.pool), planned, &pool);
+    let object = claim::build(name, planned, &pool);
     let created = create_once(&object, context).await?;
     // The next plan must see the claim, and the watch may be slower than the next pod.
     context.cluster.apply_claim(&created);
     let labels = ReasonLabels {
-        reason: "provisioned".to_owned(),
+        reason: reason.to_owned(),
         nodepool: planned.pool.to_string(),
     };
     context

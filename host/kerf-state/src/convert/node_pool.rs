@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
+use kerf_api::condition::{self, ConditionStatus};
 use kerf_api::duration::NillableDuration;
+use kerf_api::names::condition as types;
 use kerf_api::nodepool as api;
 use kerf_core::disruption::budget::{Budget, BudgetNodes, BudgetWindow, DisruptionReason};
 use kerf_core::disruption::cron::Cron;
-use kerf_core::disruption::settings::Hysteresis;
 use kerf_core::labels;
 use kerf_core::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeTemplate};
 use kerf_core::resources::Limits;
 use kerf_core::taint::Taint;
 
+use super::hysteresis::hysteresis;
 use super::{quantities, requirements, taints};
 use crate::problem::{Problem, Problems};
 
@@ -34,6 +36,7 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
     let limits = limits.map_or_else(Limits::default, |limits| {
         quantities::limits(limits, "spec.limits", &mut problems)
     });
+    let annotations = pool.metadata.annotations.clone().unwrap_or_default();
     let converted = NodePool {
         name: pool.metadata.name.clone().unwrap_or_default().into(),
         weight: spec
@@ -46,13 +49,21 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
         replicas: spec
             .replicas
             .map(|replicas| u32::try_from(replicas).unwrap_or_default()),
-        disruption: disruption(&spec.disruption, &mut problems),
+        disruption: disruption(&spec.disruption, &annotations, &mut problems),
+        unhealthy: unhealthy(pool),
         ..NodePool::default()
     };
     Converted {
         pool: converted,
         problems: problems.finish(),
     }
+}
+
+/// What keeps its new nodes from joining, if they do not.
+fn unhealthy(pool: &api::NodePool) -> Option<String> {
+    let health = condition::find(pool.conditions(), types::NODE_REGISTRATION_HEALTHY)?;
+    let is_bad = health.status == ConditionStatus::False;
+    is_bad.then(|| format!("{}: {}", health.reason, health.message))
 }
 
 fn template(template: &api::NodeClaimTemplate, problems: &mut Problems) -> NodeTemplate {
@@ -187,7 +198,11 @@ fn refuse_repeated<'a>(taints: impl Iterator<Item = &'a Taint>, problems: &mut P
     }
 }
 
-fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disruption {
+fn disruption(
+    disruption: &api::Disruption,
+    annotations: &BTreeMap<String, String>,
+    problems: &mut Problems,
+) -> Disruption {
     let consolidate_after = disruption.consolidate_after.parse();
     let policy = match &disruption.consolidation_policy {
         api::ConsolidationPolicy::WhenEmpty => ConsolidationPolicy::WhenEmpty,
@@ -213,7 +228,7 @@ fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disrupti
             .ok("spec.disruption.consolidateAfter", consolidate_after)
             .flatten(),
         policy,
-        hysteresis: Hysteresis::default(),
+        hysteresis: hysteresis(annotations, problems),
         budgets: budgets
             .map(|(idx, it)| budget(it, &format!("spec.disruption.budgets[{idx}]"), problems))
             .collect(),
