@@ -6,11 +6,11 @@ use kube::ResourceExt;
 use crate::stage::Stage;
 
 const MANIFESTS: &str = concat!(
-    include_str!("../../examples/quick-start/ecsnodeclass.yaml"),
+    include_str!("../../examples/quickstart/ecsnodeclass.yaml"),
     "\n---\n",
-    include_str!("../../examples/quick-start/nodepool.yaml"),
+    include_str!("../../examples/quickstart/nodepool.yaml"),
     "\n---\n",
-    include_str!("../../examples/quick-start/deployment.yaml"),
+    include_str!("../../examples/quickstart/deployment.yaml"),
 );
 
 /// The pods of the quick start.

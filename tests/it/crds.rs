@@ -81,8 +81,8 @@ fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
 
     for file in [
         "tests/fixtures/manifests/alibabacloud-provider-readme.yaml",
-        "examples/quick-start/ecsnodeclass.yaml",
-        "examples/quick-start/nodepool.yaml",
+        "examples/quickstart/ecsnodeclass.yaml",
+        "examples/quickstart/nodepool.yaml",
     ] {
         let text = std::fs::read_to_string(root().join(file)).unwrap();
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();

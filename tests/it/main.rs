@@ -17,6 +17,7 @@ mod lifecycle;
 mod policies;
 mod rules;
 mod scenarios;
+mod simulate;
 mod stage;
 mod termination;
 mod validation;

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use crate::stage::Stage;
 
-pub(crate) const ECSNODECLASS: &str = include_str!("../../examples/quick-start/ecsnodeclass.yaml");
+pub(crate) const ECSNODECLASS: &str = include_str!("../../examples/quickstart/ecsnodeclass.yaml");
 
 pub(crate) fn pool(consolidate_after: &str, requirements: &str) -> String {
     format!(

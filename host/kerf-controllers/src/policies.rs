@@ -7,6 +7,8 @@ pub mod report;
 mod source;
 mod user_data;
 
+pub use declared::spec;
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -17,6 +17,7 @@ pub(crate) use planning::Planning;
 pub(crate) use process::Process;
 
 use crate::logging::Log;
+use crate::simulate::args::{Diff, Simulate};
 
 /// A Karpenter-compatible node autoscaler for Alibaba Cloud, extended by WebAssembly policies.
 #[derive(Debug, Parser)]
@@ -39,6 +40,11 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
     Validate(Validate),
+    /// Show what would be launched for manifests: offline, without cluster or account. Exit code 0: every pod has a
+    /// place; 1: some have none; 2: could not run.
+    Simulate(Box<Simulate>),
+    /// Compare two simulations: of A and B, or of A without and with what-ifs. Exit codes as for `simulate`, of B.
+    Diff(Box<Diff>),
 }
 
 /// Arguments of `kerf convert`.

@@ -4,8 +4,10 @@ mod api_server;
 mod args;
 mod controller;
 mod convert;
+mod document;
 mod exit;
 mod logging;
+mod simulate;
 mod validate;
 
 use clap::Parser;
@@ -25,6 +27,8 @@ fn main() -> std::process::ExitCode {
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Simulate(arguments) => return simulate::run(&arguments),
+        Command::Diff(arguments) => return simulate::diff::run(&arguments),
     };
     exit::code(result, &errors)
 }

@@ -13,7 +13,8 @@ const KIB: usize = 1 << 10;
 
 /// The entry, and what is wrong with it. What is readable counts even then: a policy that must not be passed over
 /// (failurePolicy Fail) is not passed over because its digest cannot be read.
-pub(super) fn spec(policy: &Policy) -> (PolicySpec, Option<String>) {
+#[must_use]
+pub fn spec(policy: &Policy) -> (PolicySpec, Option<String>) {
     let hook: Result<Hook, _> = policy.hook.as_str().parse();
     let digest = policy.digest.as_deref().map(str::parse).transpose();
     let problem = match (&hook, &digest) {

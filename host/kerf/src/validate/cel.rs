@@ -10,7 +10,7 @@ use cel::{Context, Env, Program, Value as Cel};
 use serde_json::Value;
 
 use super::Finding;
-use super::document::join;
+use crate::document::join;
 
 /// The rules that were met so far, parsed: reading one takes longer than trying it.
 pub(super) struct Rules {

@@ -13,7 +13,7 @@ use kerf_core::requirement::{Operator, Requirement};
 use serde_json::Value;
 
 use super::Finding;
-use super::document::Document;
+use crate::document::Document;
 
 /// A day from which schedules are looked at; any would do, since a schedule that names a real day does so every year
 /// or every leap year.
@@ -199,7 +199,7 @@ fn check_topology(
     match value {
         Value::Object(object) => {
             for (name, inner) in object {
-                let place = super::document::join(path, name);
+                let place = crate::document::join(path, name);
                 if name == "topologyKey"
                     && let Some(key) = inner.as_str()
                     && !known.contains(labels::normalize_key(key).as_ref())

@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use super::cel::Rules;
-use super::document::join;
+use crate::document::join;
 
 /// The definitions of this binary.
-pub(super) struct Definitions {
+pub(crate) struct Definitions {
     /// By apiVersion and kind.
     schemas: BTreeMap<(String, String), Value>,
     rules: Rules,
 }
 
 impl Definitions {
-    pub(super) fn load() -> Result<Self> {
+    pub(crate) fn load() -> Result<Self> {
         let mut schemas = BTreeMap::new();
         for (_, definition) in crds::definitions()? {
             let spec = &definition["spec"];
@@ -37,7 +37,7 @@ impl Definitions {
     }
 
     /// What the API server would refuse in an object; objects of other kinds are not looked at.
-    pub(super) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Finding> {
+    pub(crate) fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Finding> {
         let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let Some(schema) = self.schemas.get(&(api_version.clone(), kind.clone())) else {

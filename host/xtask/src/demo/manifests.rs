@@ -1,4 +1,4 @@
-//! Applies the repository's own manifests: crds/ and examples/quick-start/.
+//! Applies the repository's own manifests: crds/ and examples/quickstart/.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) fn apply_workload(api: &ApiServer) -> Result<()> {
 }
 
 fn quick_start(name: &str) -> PathBuf {
-    workspace::root().join("examples/quick-start").join(name)
+    workspace::root().join("examples/quickstart").join(name)
 }
 
 fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -63,7 +63,7 @@ impl Stack {
         let sim_url = ready_url(&mut sim).context("ecs-sim did not start")?;
         go_on()?;
 
-        println!("applying the CRDs and examples/quick-start");
+        println!("applying the CRDs and examples/quickstart");
         manifests::apply_set_up(&api, NAMESPACE)?;
         go_on()?;
 
