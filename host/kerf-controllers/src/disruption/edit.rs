@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kerf_api::names::{annotation, condition, taint};
 use kerf_api::nodeclaim::NodeClaim;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::api_call::bounded;
@@ -28,15 +29,23 @@ pub async fn edit<K: Writable>(
     let mut before = read.clone();
     for _ in 1..TRIES {
         match patch::write(api, &before, &change(&before)).await {
-            Err(error) if error.is_conflict() => {
-                before = bounded(api.get(&name))
-                    .await
-                    .map_err(|source| Error::kube("read", read, source))?;
-            }
+            Err(error) if error.is_conflict() => match newest(api, read, &name).await? {
+                Some(found) => before = found,
+                None => return Err(error),
+            },
             done => return done,
         }
     }
     patch::write(api, &before, &change(&before)).await
+}
+
+/// The object as it is now; none when it is gone. Asked for as a list, which the controller may read anyway.
+async fn newest<K: Writable>(api: &Api<K>, read: &K, name: &str) -> Result<Option<K>, Error> {
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let found = bounded(api.list(&params))
+        .await
+        .map_err(|source| Error::kube("read", read, source))?;
+    Ok(found.items.into_iter().next())
 }
 
 /// The claim with the record of its command. Pure.
