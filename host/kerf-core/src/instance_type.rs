@@ -72,6 +72,8 @@ pub struct Offering {
     pub is_capacity_overlaid: bool,
     /// Why it cannot be bought now ("no stock", "no free IPs"); none when it can.
     pub unavailable: Option<String>,
+    /// It is sold, but the cloud does not promise stock: at equal price others come first.
+    pub is_stock_uncertain: bool,
     /// The reservation, when `capacity_type` is reserved.
     pub reservation: Option<Reservation>,
     /// Capacity that differs from the instance type's.
@@ -90,6 +92,7 @@ impl Offering {
             overlay_price: None,
             is_capacity_overlaid: false,
             unavailable: None,
+            is_stock_uncertain: false,
             reservation: None,
             capacity_override: None,
             overhead_override: None,

@@ -53,14 +53,26 @@ pub struct SupportedResource {
     pub status_category: String,
 }
 
+/// Whether a row is in stock; the greater the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowStock {
+    /// It is not.
+    None,
+    /// `ClosedWithStock`: it is sold without a promise; launches there do work.
+    Unpromised,
+    /// It is.
+    Promised,
+}
+
 impl SupportedResource {
-    /// `ClosedWithStock` is sold too, without a promise; launches there do work.
+    /// What the row says about stock.
     #[must_use]
-    pub fn has_stock(&self) -> bool {
+    pub fn stock(&self) -> RowStock {
         match self.status_category.as_str() {
-            "WithStock" | "ClosedWithStock" => true,
-            "" => self.status == "Available",
-            _ => false,
+            "WithStock" => RowStock::Promised,
+            "ClosedWithStock" => RowStock::Unpromised,
+            "" if self.status == "Available" => RowStock::Promised,
+            _ => RowStock::None,
         }
     }
 }

@@ -45,15 +45,15 @@ impl NodeCapacity {
     }
 }
 
-/// The model; `None` if the type cannot join a cluster with this CNI.
+/// The model.
 #[must_use]
 pub fn node_capacity(
     facts: &TypeFacts,
     class: &NodeClassSpec,
     cni: CniMode,
     config: &ProviderConfig,
-) -> Option<NodeCapacity> {
-    let max_pods = max_pods(facts, &class.kubelet, cni)?;
+) -> NodeCapacity {
+    let max_pods = max_pods(facts, &class.kubelet, cni);
     let memory_shown = memory_shown_bytes(facts.memory_mib, config.vm_memory_overhead_percent);
     let disk_bytes = u64::from(kubelet_disk_gib(class)) * GIB;
     let mut capacity = Resources::of(signed(u64::from(facts.cpus) * 1000), signed(memory_shown))
@@ -73,33 +73,40 @@ pub fn node_capacity(
         signed((memory_mib - memory_mib / 2) * MIB),
     );
     let kubelet = &class.kubelet;
-    Some(NodeCapacity {
+    NodeCapacity {
         kube_reserved: overridden(rest, &kubelet.kube_reserved),
         system_reserved: overridden(half, &kubelet.system_reserved),
         eviction: eviction(kubelet, &capacity, config.eviction_memory_mib),
         capacity,
         max_pods,
-    })
+    }
+}
+
+/// Why a node of the type cannot join a cluster with this network; none when it can.
+#[must_use]
+pub fn cannot_join(facts: &TypeFacts, cni: CniMode) -> Option<String> {
+    let secondary = facts.enis.saturating_sub(1);
+    let (there, needs_over) = match cni {
+        CniMode::TerwayShared => (secondary * facts.ips_per_eni, TERWAY_SHARED_IPS_OVER),
+        CniMode::TerwayExclusive => (secondary, TERWAY_EXCLUSIVE_ENIS_OVER),
+        CniMode::Flannel { .. } | CniMode::Other => return None,
+    };
+    (there <= needs_over)
+        .then(|| format!("{there} pod addresses, and Terway wants more than {needs_over}"))
 }
 
 /// Pods per node: what the network can address, or what the class says if that is less.
 #[must_use]
-pub fn max_pods(facts: &TypeFacts, kubelet: &KubeletSettings, cni: CniMode) -> Option<u32> {
+pub fn max_pods(facts: &TypeFacts, kubelet: &KubeletSettings, cni: CniMode) -> u32 {
     let secondary = facts.enis.saturating_sub(1);
     let by_network = match cni {
-        CniMode::TerwayShared => {
-            let addresses = secondary * facts.ips_per_eni;
-            (addresses > TERWAY_SHARED_IPS_OVER).then(|| addresses + HOST_NETWORK_PODS)
-        }
-        CniMode::TerwayExclusive => (secondary > TERWAY_EXCLUSIVE_ENIS_OVER)
-            .then_some(secondary.saturating_add(HOST_NETWORK_PODS)),
-        CniMode::Flannel { node_cidr_mask } => Some(
-            1_u32
-                .checked_shl(32_u32.saturating_sub(node_cidr_mask.into()))
-                .unwrap_or(u32::MAX),
-        ),
-        CniMode::Other => Some(PODS_DEFAULT),
-    }?;
+        CniMode::TerwayShared => secondary * facts.ips_per_eni + HOST_NETWORK_PODS,
+        CniMode::TerwayExclusive => secondary.saturating_add(HOST_NETWORK_PODS),
+        CniMode::Flannel { node_cidr_mask } => 1_u32
+            .checked_shl(32_u32.saturating_sub(node_cidr_mask.into()))
+            .unwrap_or(u32::MAX),
+        CniMode::Other => PODS_DEFAULT,
+    };
     let asked = match (kubelet.max_pods, cni) {
         // Without addresses to count, what the class says is all that is known.
         (Some(asked), CniMode::Other) => asked,
@@ -109,7 +116,7 @@ pub fn max_pods(facts: &TypeFacts, kubelet: &KubeletSettings, cni: CniMode) -> O
     };
     let by_core = kubelet.pods_per_core.filter(|per_core| *per_core > 0);
     let by_core = by_core.map(|per_core| per_core.saturating_mul(facts.cpus));
-    Some(by_core.map_or(asked, |by_core| asked.min(by_core)))
+    by_core.map_or(asked, |by_core| asked.min(by_core))
 }
 
 /// ACK's CPU reserve from Kubernetes 1.28 on: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 %

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_comes_from_the_architecture_and_not_from_the_name() {
+    fn f23_arm_comes_from_the_architecture_and_not_from_the_name() {
         let facts = facts("ecs.r6.large", |item| {
             item.cpu_architecture = "ARM".to_owned();
         });
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sliced_gpu_is_no_gpu() {
+    fn f17_a_sliced_gpu_is_no_gpu() {
         let gpu = |item: &mut TypeItem| {
             item.gpu_amount = 1;
             item.gpu_spec = "NVIDIA A10*1/6".to_owned();

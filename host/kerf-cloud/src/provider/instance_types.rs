@@ -3,7 +3,7 @@
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
 use kerf_core::requirement::Requirement;
 
-use crate::provider::capacity::{NodeCapacity, node_capacity};
+use crate::provider::capacity::{NodeCapacity, cannot_join, node_capacity};
 use crate::provider::class::ResolvedNodeClass;
 use crate::provider::config::{CniMode, ProviderConfig};
 use crate::provider::facts::TypeFacts;
@@ -25,7 +25,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) has_addresses: &'a dyn Fn(&str) -> bool,
 }
 
-/// All types that can be nodes of the class, in name order. What has no stock stays, as not available: a type that
+/// All types that are sold in the class's zones, in name order. What has no stock stays, as not available: a type that
 /// vanished from the list would make its running nodes look drifted.
 pub(crate) fn instance_types(sources: &Sources<'_>) -> Vec<InstanceType> {
     sources
@@ -45,20 +45,24 @@ fn instance_type(facts: &TypeFacts, sources: &Sources<'_>) -> Option<InstanceTyp
     )
 }
 
-/// A type as a node of the class, sold as given; none when it can be no node of the class.
+/// A type as a node of the class, sold as given; none when it is not sold in the class's zones at all. What can be no node
+/// of the class stays too, as not available with the reason: a pod that only fits there is told why.
 pub(crate) fn assemble(
     facts: &TypeFacts,
     class: &ResolvedNodeClass,
     cni: CniMode,
     config: &ProviderConfig,
-    offerings: Vec<Offering>,
+    mut offerings: Vec<Offering>,
 ) -> Option<InstanceType> {
-    let node = node_capacity(facts, &class.spec, cni, config)?;
-    let image = class.image_for(facts.architecture)?;
-    // A disk below the image's size is refused by the API, whatever the type.
-    if image.size_gib > class.spec.system_disk.size_gib || offerings.is_empty() {
+    if offerings.is_empty() {
         return None;
     }
+    if let Some(reason) = unusable(facts, class, cni) {
+        for offering in &mut offerings {
+            offering.unavailable = Some(reason.clone());
+        }
+    }
+    let node = node_capacity(facts, &class.spec, cni, config);
     let labels = facts.labels(&config.region_id);
     let labels = labels
         .iter()
@@ -72,6 +76,25 @@ pub(crate) fn assemble(
         overhead,
         offerings,
     ))
+}
+
+/// Why the type can be no node of the class, wherever it is bought.
+fn unusable(facts: &TypeFacts, class: &ResolvedNodeClass, cni: CniMode) -> Option<String> {
+    if let Some(reason) = cannot_join(facts, cni) {
+        return Some(reason);
+    }
+    let Some(image) = class.image_for(facts.architecture) else {
+        let architecture = facts.architecture;
+        return Some(format!("the ECSNodeClass has no image for {architecture}"));
+    };
+    // A disk below the image's size is refused by the API, whatever the type.
+    let disk_gib = class.spec.system_disk.size_gib;
+    (image.size_gib > disk_gib).then(|| {
+        format!(
+            "the system disk of {disk_gib} GiB is smaller than its image of {} GiB",
+            image.size_gib
+        )
+    })
 }
 
 fn offerings(facts: &TypeFacts, sources: &Sources<'_>) -> Vec<Offering> {
@@ -118,5 +141,9 @@ fn offering(
     };
     let mut offering = Offering::new(zone_id, capacity_type, price);
     offering.unavailable = unavailable;
+    offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
     Some(offering)
 }
+
+#[cfg(test)]
+mod tests;

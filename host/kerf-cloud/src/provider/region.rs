@@ -7,7 +7,7 @@ use std::time::Duration;
 use kerf_core::instance_type::CapacityType;
 use tracing::warn;
 
-use crate::actions::stock::{AvailableZone, StockMarket};
+use crate::actions::stock::{AvailableZone, RowStock, StockMarket};
 use crate::error::{CloudError, ErrorClass};
 use crate::provider::cache::Cache;
 use crate::provider::config::{CniMode, ProviderConfig};
@@ -27,7 +27,7 @@ pub(crate) type Types = BTreeMap<String, TypeFacts>;
 /// What the stock table says of (type, zone, capacity type).
 #[derive(Debug, Default)]
 pub(crate) struct Stock {
-    rows: BTreeMap<(String, String, CapacityType), bool>,
+    rows: BTreeMap<(String, String, CapacityType), RowStock>,
     /// Markets that could be asked; of the others nothing is known, which is not the same as sold out.
     known: BTreeSet<CapacityType>,
 }
@@ -45,8 +45,9 @@ impl Stock {
         }
         let key = (instance_type.to_owned(), zone_id.to_owned(), capacity_type);
         Some(match self.rows.get(&key) {
-            Some(true) => StockState::InStock,
-            Some(false) => StockState::SoldOut,
+            Some(RowStock::Promised) => StockState::InStock,
+            Some(RowStock::Unpromised) => StockState::Unpromised,
+            Some(RowStock::None) => StockState::SoldOut,
             None => StockState::NotSold,
         })
     }
@@ -59,10 +60,11 @@ impl Stock {
                 .filter(|resource| matches!(resource.kind.as_str(), "" | "InstanceType"))
                 .flat_map(|resource| resource.supported_resources.supported_resource);
             for row in rows {
-                let has_stock = row.has_stock();
+                let stock = row.stock();
                 let key = (row.value, zone.zone_id.clone(), capacity_type);
                 // A type may be listed twice; stock in one listing is stock.
-                *self.rows.entry(key).or_insert(false) |= has_stock;
+                let known = self.rows.entry(key).or_insert(stock);
+                *known = stock.max(*known);
             }
         }
     }
@@ -72,6 +74,8 @@ impl Stock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StockState {
     InStock,
+    /// Sold without a promise.
+    Unpromised,
     SoldOut,
     NotSold,
 }
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn sold_out_not_sold_and_unknown_are_told_apart() {
+    fn f18_closed_with_stock_is_sold_and_sold_out_not_sold_and_unknown_are_told_apart() {
         let row = |value: &str, category: &str| SupportedResource {
             value: value.to_owned(),
             status_category: category.to_owned(),
@@ -272,8 +276,8 @@ mod tests {
             .map(|name| stock.has(name, "h", CapacityType::OnDemand).unwrap())
             .collect();
 
-        use StockState::{InStock, NotSold, SoldOut};
-        assert_eq!(states, [InStock, InStock, SoldOut, SoldOut, NotSold]);
+        use StockState::{InStock, NotSold, SoldOut, Unpromised};
+        assert_eq!(states, [InStock, Unpromised, SoldOut, SoldOut, NotSold]);
         assert_eq!(stock.has("a", "h", CapacityType::Spot), None);
     }
 }

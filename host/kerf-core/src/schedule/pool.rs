@@ -89,6 +89,7 @@ pub(super) struct Rank {
     /// Reserved capacity is paid for already.
     pub(super) is_bought: bool,
     pub(super) price: Price,
+    pub(super) is_stock_uncertain: bool,
 }
 
 /// The reservations of a round and how many instances each has left. Pools may share them.
@@ -264,6 +265,7 @@ impl Sale {
             score: Reverse(score.unwrap_or(0)),
             is_bought: offering.capacity_type != CapacityType::Reserved,
             price: price.unwrap_or_else(|| offering.ordering_price()),
+            is_stock_uncertain: offering.is_stock_uncertain,
         };
         Self {
             zone: offering.zone.clone(),

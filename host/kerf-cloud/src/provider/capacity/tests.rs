@@ -47,23 +47,59 @@ fn memory_reserve_equals_the_published_rows() {
 }
 
 #[test]
-fn pods_follow_the_network() {
+fn f38_pods_follow_the_network() {
     let kubelet = KubeletSettings::default();
     let shared = |enis, ips| max_pods(&facts(4, 16, enis, ips), &kubelet, CniMode::TerwayShared);
-
-    assert_eq!(shared(4, 15), Some(48));
-    assert_eq!(shared(3, 6), Some(15), "12 addresses are just enough");
-    assert_eq!(shared(2, 6), None, "6 addresses are too few to join");
-    assert_eq!(shared(0, 0), None, "an unknown number of interfaces");
     let exclusive = |enis| max_pods(&facts(4, 16, enis, 15), &kubelet, CniMode::TerwayExclusive);
-    assert_eq!(exclusive(8), Some(10));
-    assert_eq!(exclusive(7), None);
+
+    assert_eq!(shared(4, 15), 48);
+    assert_eq!(shared(3, 10), 23, "ecs.g6.xlarge");
+    assert_eq!(shared(3, 6), 15);
+    assert_eq!(exclusive(8), 10);
     let flannel = CniMode::Flannel { node_cidr_mask: 26 };
-    assert_eq!(max_pods(&facts(4, 16, 0, 0), &kubelet, flannel), Some(64));
+    assert_eq!(max_pods(&facts(4, 16, 0, 0), &kubelet, flannel), 64);
+    assert_eq!(max_pods(&facts(4, 16, 0, 0), &kubelet, CniMode::Other), 110);
+}
+
+#[test]
+fn f38_a_type_with_too_few_pod_addresses_cannot_join_and_says_why() {
+    let shared = |enis, ips| cannot_join(&facts(2, 2, enis, ips), CniMode::TerwayShared);
+    let exclusive = |enis| cannot_join(&facts(4, 16, enis, 15), CniMode::TerwayExclusive);
+
+    assert_eq!(shared(3, 6), None, "12 addresses are just enough");
     assert_eq!(
-        max_pods(&facts(4, 16, 0, 0), &kubelet, CniMode::Other),
-        Some(110)
+        shared(2, 2).unwrap(),
+        "2 pod addresses, and Terway wants more than 11"
     );
+    assert!(shared(0, 0).is_some(), "an unknown number of interfaces");
+    assert_eq!(exclusive(8), None);
+    assert!(exclusive(7).is_some());
+    assert_eq!(cannot_join(&facts(2, 2, 0, 0), CniMode::Other), None);
+}
+
+#[test]
+fn f06_a_small_node_keeps_back_what_ack_keeps_back_and_no_more() {
+    let class = NodeClassSpec::default();
+    let node = node_capacity(
+        &facts(4, 8, 4, 15),
+        &class,
+        CniMode::TerwayShared,
+        &config(),
+    );
+
+    let allocatable = {
+        let mut all = node.capacity.clone();
+        all.subtract(&node.overhead());
+        all
+    };
+    assert_eq!(node.max_pods, 48);
+    assert_eq!(allocatable.cpu_milli(), 4000 - 80);
+    // What the machine shows, less 783 MiB and the eviction threshold: a pod of 3,600m and 5 GiB fits.
+    let shown_mib = node.capacity.memory_bytes() >> 20;
+    let left_mib = allocatable.memory_bytes() >> 20;
+    assert!(shown_mib - left_mib >= 783, "{shown_mib} {left_mib}");
+    assert!(Resources::of(3600, 5 << 30).fits_in(&allocatable));
+    assert!(!Resources::of(3600, 8 << 30).fits_in(&allocatable));
 }
 
 #[test]
@@ -79,15 +115,15 @@ fn max_pods_of_the_class_is_capped_by_the_addresses() {
 
     assert_eq!(
         max_pods(&facts(4, 16, 4, 15), &kubelet, CniMode::TerwayShared),
-        Some(48)
+        48
     );
     assert_eq!(
         max_pods(&facts(4, 16, 4, 15), &kubelet, CniMode::Other),
-        Some(200)
+        200
     );
     assert_eq!(
         max_pods(&facts(4, 16, 4, 15), &few, CniMode::TerwayShared),
-        Some(20)
+        20
     );
 }
 
@@ -100,8 +136,7 @@ fn capacity_is_what_the_machine_shows() {
         &class,
         CniMode::TerwayShared,
         &config(),
-    )
-    .unwrap();
+    );
 
     // 8192 MiB less 7.5 %, rounded down to a MiB.
     assert_eq!(node.capacity.memory_bytes(), 7577 << 20);
@@ -125,7 +160,7 @@ fn settings_of_the_class_replace_the_formula_and_reach_the_kubelet() {
     class.kubelet.kube_reserved = texts(&[("cpu", "500m")]);
     class.kubelet.eviction_hard = texts(&[("memory.available", "5%")]);
 
-    let node = node_capacity(&facts(4, 8, 0, 0), &class, CniMode::Other, &config()).unwrap();
+    let node = node_capacity(&facts(4, 8, 0, 0), &class, CniMode::Other, &config());
     let kubelet = kubelet_config(&node, &class, &config());
 
     assert_eq!(node.kube_reserved.cpu_milli(), 500);
@@ -151,7 +186,7 @@ fn ephemeral_storage_is_of_the_disk_that_holds_it() {
         ..NodeClassSpec::default()
     };
     let storage = |class: &NodeClassSpec| {
-        let node = node_capacity(&facts(4, 8, 0, 0), class, CniMode::Other, &config()).unwrap();
+        let node = node_capacity(&facts(4, 8, 0, 0), class, CniMode::Other, &config());
         node.capacity.amount(EPHEMERAL_STORAGE) >> 30
     };
 
@@ -167,7 +202,7 @@ fn whole_gpus_are_offered_by_maker() {
     gpu.gpu_spec = "NVIDIA A10".to_owned();
     let class = NodeClassSpec::default();
 
-    let node = node_capacity(&gpu, &class, CniMode::Other, &config()).unwrap();
+    let node = node_capacity(&gpu, &class, CniMode::Other, &config());
 
     assert_eq!(node.capacity.amount("nvidia.com/gpu"), 1);
 }

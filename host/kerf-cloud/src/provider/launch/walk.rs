@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
             }));
         };
         let max_pods = match self.node(facts).await {
-            Ok(node) => node.map_or(0, |(node, _)| node.max_pods),
+            Ok((node, _)) => node.max_pods,
             Err(error) => return Some(retry(RETRY_PAUSE, &error)),
         };
         let architecture = facts.architecture;
@@ -362,13 +362,10 @@ impl<'a> Walk<'a> {
             let message = format!("no image for {}", facts.architecture);
             return Err(self.pass_over(offering, &message));
         };
-        let node = self
+        let (node, node_ips) = self
             .node(&facts)
             .await
             .map_err(|error| retry(RETRY_PAUSE, &error))?;
-        let Some((node, node_ips)) = node else {
-            return Err(self.pass_over(offering, "the type has too few pod addresses"));
-        };
         let machine = Machine {
             request: self.request,
             offering,
@@ -387,7 +384,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    async fn node(&self, facts: &TypeFacts) -> Result<Option<(NodeCapacity, u64)>, CloudError> {
+    async fn node(&self, facts: &TypeFacts) -> Result<(NodeCapacity, u64), CloudError> {
         let class = &self.request.class;
         let cni = self.inner.region.cni(&class.cluster_id).await?;
         let node_ips = if cni == CniMode::TerwayShared {
@@ -397,7 +394,7 @@ impl<'a> Walk<'a> {
         };
         let config = &self.inner.config;
         let node = crate::provider::capacity::node_capacity(facts, &class.spec, cni, config);
-        Ok(node.map(|node| (node, node_ips)))
+        Ok((node, node_ips))
     }
 
     fn call<'b>(&'b self, target: &'b Target<'_>, vswitch: &'b VSwitch, disk: &'b str) -> Call<'b> {
