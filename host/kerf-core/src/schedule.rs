@@ -82,11 +82,15 @@ pub fn schedule_from(
     let intake = intake::collect(snapshot);
     let mut round = Round::new(snapshot, preferences, intake.pods);
     let mut classes = std::mem::take(&mut round.classes.classes);
-    let outcome = queue::place_all(&mut round, &mut classes, homes, budget);
+    let mut outcome = queue::place_all(&mut round, &mut classes, homes, budget);
+    let claims = round.claims.count();
     round.improve(&classes);
     round.merge_claims(&classes);
+    if round.claims.count() < claims && outcome.left.iter().any(|(_, was_tried)| *was_tried) {
+        outcome = queue::place_rest(&mut round, &mut classes, outcome, budget);
+    }
     let mut rejected = intake.rejected;
-    for left in outcome.unplaced {
+    for left in queue::unplaced(&round, std::mem::take(&mut outcome.left)) {
         let reason = match left.was_tried {
             true => round.explain(&classes[left.class]),
             false => UnschedulableReason::BudgetExhausted,

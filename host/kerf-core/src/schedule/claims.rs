@@ -66,6 +66,11 @@ impl Claims {
         idx
     }
 
+    /// How many have pods.
+    pub(super) fn count(&self) -> usize {
+        self.all.iter().filter(|it| !it.pods.is_empty()).count()
+    }
+
     /// Moves a claim, whose view is new already, to the bucket of its new set.
     pub(super) fn change_set(&mut self, idx: usize, set: SetId) {
         let (pool, old) = (self.all[idx].pool, self.all[idx].set);

@@ -17,7 +17,8 @@ use crate::schedule::Homes;
 pub(super) struct Outcome {
     pub(super) placements: Vec<Placement>,
     pub(super) order: Vec<PodUid>,
-    pub(super) unplaced: Vec<Unplaced>,
+    /// Pods without a place, and whether they were tried.
+    pub(super) left: Vec<(usize, bool)>,
     /// Whether the work budget ended before every pod was tried.
     pub(super) is_partial: bool,
 }
@@ -67,50 +68,36 @@ pub(super) fn place_all(
         budget: budget.0,
     };
     queue.send_home(round, classes, homes);
-    queue.run(round, classes, Pass::First);
-    let is_partial = queue.pods.iter().any(|(_, tried_at)| tried_at.is_none());
-    let has_last_resort =
-        |class: &Class| class.variants.iter().any(|variant| variant.is_last_resort);
-    if !is_partial
-        && queue
-            .pods
-            .iter()
-            .any(|(pod, _)| has_last_resort(&classes[round.class_of[*pod]]))
-    {
-        for (_, tried_at) in &mut queue.pods {
-            *tried_at = None;
-        }
-        for class in classes.iter_mut() {
-            class.failed_at = None;
-        }
-        let waiting = queue
-            .pods
-            .iter()
-            .map(|(pod, _)| &classes[round.class_of[*pod]])
-            .filter(|it| has_last_resort(it));
-        let keys: BTreeSet<KeyId> = waiting
-            .flat_map(|class| &class.variants)
-            .flat_map(|it| &it.keys)
-            .copied()
-            .collect();
-        round.settle_claims(&keys.into_iter().collect::<Vec<_>>());
-        // The first pass went on in the order of failure; the pods' own order is the one to keep.
-        queue.pods.make_contiguous().sort_unstable();
-        queue.run(round, classes, Pass::LastResort);
+    queue.run_passes(round, classes)
+}
+
+/// Places what is left once more, after claims became fewer: a limit of their pool may have room again.
+pub(super) fn place_rest(
+    round: &mut Round<'_>,
+    classes: &mut [Class],
+    outcome: Outcome,
+    budget: WorkBudget,
+) -> Outcome {
+    let (tried, untried): (Vec<_>, Vec<_>) = outcome.left.into_iter().partition(|(_, it)| *it);
+    let mut pods: VecDeque<_> = tried.into_iter().map(|(pod, _)| (pod, None)).collect();
+    pods.make_contiguous().sort_unstable();
+    for class in classes.iter_mut() {
+        class.failed_at = None;
     }
-    let left = queue.hopeless.into_iter().map(|pod| (pod, true));
-    let left = left.chain(
-        queue
-            .pods
-            .into_iter()
-            .map(|(pod, tried_at)| (pod, !is_partial || tried_at.is_some())),
-    );
-    Outcome {
-        placements: queue.placements,
-        order: queue.order,
-        unplaced: unplaced(round, left),
-        is_partial,
-    }
+    let queue = Queue {
+        pods,
+        hopeless: Vec::new(),
+        placements: outcome.placements,
+        placed: outcome.order.len(),
+        order: outcome.order,
+        budget: budget.0,
+    };
+    let mut outcome = Outcome {
+        is_partial: outcome.is_partial,
+        ..queue.run_passes(round, classes)
+    };
+    outcome.left.extend(untried);
+    outcome
 }
 
 impl Queue {
@@ -150,6 +137,43 @@ impl Queue {
             }
         }
         self.pods.retain(|(pod, _)| !settled.contains(pod));
+    }
+
+    fn run_passes(mut self, round: &mut Round<'_>, classes: &mut [Class]) -> Outcome {
+        self.run(round, classes, Pass::First);
+        let is_partial = self.pods.iter().any(|(_, tried_at)| tried_at.is_none());
+        let class_of = |(pod, _): &(usize, Option<usize>)| round.class_of[*pod];
+        let waiting: BTreeSet<usize> = self.pods.iter().map(class_of).collect();
+        let last_resort: Vec<&Class> = waiting
+            .into_iter()
+            .map(|class| &classes[class])
+            .filter(|class| class.variants.iter().any(|it| it.is_last_resort))
+            .collect();
+        if !is_partial && !last_resort.is_empty() {
+            let variants = last_resort.iter().flat_map(|class| &class.variants);
+            let keys: BTreeSet<KeyId> = variants.flat_map(|it| &it.keys).copied().collect();
+            for (_, tried_at) in &mut self.pods {
+                *tried_at = None;
+            }
+            for class in classes.iter_mut() {
+                class.failed_at = None;
+            }
+            round.settle_claims(&keys.into_iter().collect::<Vec<_>>());
+            // The first pass went on in the order of failure; the pods' own order is the one to keep.
+            self.pods.make_contiguous().sort_unstable();
+            self.run(round, classes, Pass::LastResort);
+        }
+        let left = self.hopeless.into_iter().map(|pod| (pod, true));
+        let waiting = self.pods.into_iter();
+        let left = left
+            .chain(waiting.map(|(pod, tried_at)| (pod, !is_partial || tried_at.is_some())))
+            .collect();
+        Outcome {
+            placements: self.placements,
+            order: self.order,
+            left,
+            is_partial,
+        }
     }
 
     fn run(&mut self, round: &mut Round<'_>, classes: &mut [Class], pass: Pass) {
@@ -224,9 +248,10 @@ fn find_with_preferences(
         .find_map(|(idx, variant)| Some((idx, round.find_spot(Guest { class, variant })?)))
 }
 
-fn unplaced(round: &Round<'_>, pods: impl Iterator<Item = (usize, bool)>) -> Vec<Unplaced> {
+/// The pods without a place by class.
+pub(super) fn unplaced(round: &Round<'_>, left: Vec<(usize, bool)>) -> Vec<Unplaced> {
     let mut by_class: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
-    for (pod, was_tried) in pods {
+    for (pod, was_tried) in left {
         by_class
             .entry((round.class_of[pod], was_tried))
             .or_default()
