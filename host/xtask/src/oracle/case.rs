@@ -139,10 +139,11 @@ pub(super) fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.values_mut().for_each(prune);
-            // An empty selector selects everything, and an absent one nothing.
+            // An empty selector selects everything, and an absent one nothing; a NodeClaim must have its list.
             fields.retain(|key, field| {
                 !field.is_null()
                     && (key.ends_with("elector")
+                        || key == "requirements"
                         || (field.as_array().is_none_or(|it| !it.is_empty())
                             && field.as_object().is_none_or(|it| !it.is_empty())))
             });

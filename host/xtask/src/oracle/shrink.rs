@@ -132,8 +132,11 @@ impl<P: Fn(&Case) -> Result<Planned>> Search<'_, P> {
     fn drop_fields(&mut self) -> Result<()> {
         for field in FIELDS {
             for idx in 0..self.best.objects.len() {
+                // A DaemonSet selects its pods by their labels.
+                let is_selected = field.ends_with("metadata/labels")
+                    && self.best.objects[idx]["kind"] == "DaemonSet";
                 let mut smaller = self.best.clone();
-                if remove(&mut smaller.objects[idx], field) {
+                if !is_selected && remove(&mut smaller.objects[idx], field) {
                     self.keep_if_failing(smaller)?;
                 }
             }

@@ -9,7 +9,7 @@ use crate::plan::{PlacementTarget, Plan, PlannedClaim, WorkBudget};
 use crate::pod::{PodAffinityTerm, PodSpec, TopologySpread};
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
-use crate::resources::Resources;
+use crate::resources::{NODES, Resources};
 use crate::schedule::{Homes, schedule_from};
 use crate::selector::{LabelSelector, Labels};
 
@@ -186,6 +186,26 @@ fn two_nodes_become_one_at_the_same_price() {
     assert_eq!(plan.unschedulable_pods(), 0);
     assert_eq!(plan.new_claims.len(), 3, "{:?}", shown(&plan));
     assert_eq!(plan.price_per_hour().to_string(), "1.2000");
+}
+
+#[test]
+fn a_pod_that_a_limit_kept_out_gets_the_node_that_a_merge_has_freed() {
+    let mut limited = doubling_pool();
+    limited.limits.set(NODES, 9);
+    let alone = PodSpec {
+        anti_affinity: vec![PodAffinityTerm {
+            topology_key: labels::HOSTNAME.to_owned(),
+            selector: Some(LabelSelector::default()),
+            ..PodAffinityTerm::default()
+        }],
+        ..spec(100)
+    };
+
+    // Nine nodes are there when its turn comes; then they become three.
+    let plan = apart_and_small(limited).pod("alone", alone).plan();
+
+    assert_eq!(plan.unschedulable_pods(), 0, "{:?}", plan.unschedulable);
+    assert_eq!(plan.new_claims.len(), 4, "{:?}", shown(&plan));
 }
 
 #[test]
