@@ -321,3 +321,72 @@ fn a_node_that_stays_broken_is_repaired_although_its_pod_forbids_disruption() {
     });
     stage.until_bound(1);
 }
+
+/// F40.
+#[test]
+fn a_node_without_a_provider_id_and_one_with_a_strange_one_do_not_stop_the_loop() {
+    let stage = ready_stage("720h", "");
+    for (name, spec) in [("self-joined", "{}"), ("strange", "{providerID: garbage}")] {
+        stage.apply(&format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\nspec: {spec}"
+        ));
+    }
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+
+    stage.until_bound(1);
+
+    assert_eq!(stage.list::<Node>().len(), 3);
+}
+
+/// F81.
+#[test]
+fn a_machine_that_dies_right_after_its_launch_takes_its_claim_with_it_before_the_registration_timeout()
+ {
+    let mut stage = Stage::set_with(|world| world.timing.running_after_ms = 3_600_000);
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", ""));
+    stage.start_kerf(&["--garbage-collection-poll-duration", "2s"]);
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    let first = stage.until("a claim with an instance", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        claims.into_iter().find(|it| it.provider_id().is_some())
+    });
+    let id = stage.instances().remove(0).id;
+
+    {
+        let _inside = stage.runtime.enter();
+        stage.sim.interrupt(&id, std::time::Duration::ZERO);
+    }
+
+    stage.until("another claim in its place", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        let is_other = |it: &NodeClaim| it.name_any() != first.name_any();
+        (claims.iter().all(is_other) && claims.iter().any(|it| it.provider_id().is_some()))
+            .then_some(())
+    });
+}
+
+/// F59.
+#[test]
+fn claims_that_never_become_ready_count_against_the_limit() {
+    let mut stage = Stage::set_with(|world| world.timing.running_after_ms = 3_600_000);
+    stage.apply(ECSNODECLASS);
+    let limited = pool(
+        "720h",
+        "        - {key: node.kubernetes.io/instance-type, operator: In, values: [ecs.g7.large]}",
+    );
+    stage.apply(&limited.replace("  disruption:", "  limits: {cpu: \"4\"}\n  disruption:"));
+    stage.start_kerf(&[]);
+
+    for (name, claims) in [("one", 1), ("two", 2), ("three", 2)] {
+        stage.apply(&deployment(name, 1, "1100m", "1Gi", ""));
+        stage.until("the pod was planned", || async {
+            let pods: Vec<Pod> = stage.list_async().await;
+            let log = stage.log();
+            let found: Vec<NodeClaim> = stage.list_async().await;
+            let is_told = name != "three" || log.contains("cannot schedule");
+            (!pods.is_empty() && found.len() == claims && is_told).then_some(())
+        });
+    }
+    assert_eq!(stage.list::<NodeClaim>().len(), 2);
+}

@@ -6,6 +6,7 @@
     reason = "a test that meets the unexpected ends"
 )]
 
+mod adoption;
 mod api_server;
 mod capacity;
 mod convert;

@@ -151,3 +151,111 @@ fn a_budget_that_allows_nothing_holds_a_drain_and_is_told_until_it_is_gone() {
     deleted.expect("delete the budget");
     until_replaced(&stage, &claim);
 }
+
+async fn draining_notes(stage: &Stage) -> Vec<String> {
+    let events: Api<Event> = Api::all(stage.client.clone());
+    let listed = events.list(&ListParams::default()).await;
+    let listed = listed.map(|list| list.items).unwrap_or_default();
+    let of_drain = listed
+        .into_iter()
+        .filter(|it| it.reason.as_deref() == Some("FailedDraining"));
+    of_drain.filter_map(|it| it.message).collect()
+}
+
+#[test]
+fn a_pod_with_two_budgets_holds_a_drain_and_each_reason_is_told_on_the_node() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.apply(&budget(
+        "one",
+        "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
+    ));
+    stage.until_bound(1);
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+    let machine = stage.instances().remove(0).id;
+
+    stage.delete::<NodeClaim>(&claim);
+
+    stage.until("the budget that allows nothing is told", || async {
+        let notes = draining_notes(&stage).await;
+        notes
+            .iter()
+            .any(|it| it.contains("disruption budget one"))
+            .then_some(())
+    });
+    stage.apply(&budget(
+        "two",
+        "maxUnavailable: 1, selector: {matchLabels: {app: web}}",
+    ));
+    // The same reason on the same Node, and another text.
+    stage.until("that there are two budgets is told as well", || async {
+        let notes = draining_notes(&stage).await;
+        notes
+            .iter()
+            .any(|it| it.contains("more than one PodDisruptionBudget"))
+            .then_some(())
+    });
+    // Its pod has a place elsewhere by now, and yet it stays.
+    assert!(stage.instances().iter().any(|it| it.id == machine));
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), "default");
+    let deleted = stage
+        .runtime
+        .block_on(budgets.delete("one", &DeleteParams::default()));
+    deleted.expect("delete the budget");
+    until_replaced(&stage, &claim);
+}
+
+/// F61.
+#[test]
+fn a_budget_does_not_block_a_node_after_its_termination_grace_period() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&pool("720h", "").replace(
+        "      nodeClassRef:",
+        "      terminationGracePeriod: 10s\n      nodeClassRef:",
+    ));
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.apply(&budget(
+        "none",
+        "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
+    ));
+    stage.until_bound(1);
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+
+    stage.delete::<NodeClaim>(&claim);
+
+    until_replaced(&stage, &claim);
+}
+
+/// F31.
+#[test]
+fn a_claim_that_is_deleted_while_its_machine_is_still_initializing_keeps_its_finalizer_until_it_is_gone()
+ {
+    let stage = ready_stage("720h", "");
+    stage.sim.add_fault(ecs_sim::Fault {
+        action: "DeleteInstances".to_owned(),
+        when: Default::default(),
+        skip: 0,
+        times: 2,
+        after: false,
+        effect: ecs_sim::Effect::Error {
+            status: 403,
+            code: "IncorrectInstanceStatus.Initializing".to_owned(),
+        },
+    });
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    let claim = stage.until("a claim with an instance", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        claims.into_iter().find(|it| it.provider_id().is_some())
+    });
+    stage.apply(&deployment("web", 0, "1", "1Gi", ""));
+
+    stage.delete::<NodeClaim>(&claim.name_any());
+
+    let alive_with_claim = stage.until("the claim is gone", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        claims.is_empty().then(|| stage.instances().len())
+    });
+    assert_eq!(alive_with_claim, 0);
+    assert!(!stage.log().contains("reconcile failed"), "{}", stage.log());
+    stage.until_empty();
+}

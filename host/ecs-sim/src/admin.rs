@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /_sim/state` | instances, money per hour, calls, held replies, faults, stock |
 //! | `GET /_sim/instances` | all instances that ever were |
+//! | `POST /_sim/instances` | put a machine there that another program launched, with its tags |
 //! | `GET /_sim/instances/{id}/boot-log` | what its user data printed |
 //! | `GET /_sim/instances/{id}/file?path=/etc/x` | a file that its user data wrote |
 //! | `POST /_sim/instances/{id}/interrupt?after-ms=n` | take a spot machine back |
@@ -26,6 +27,7 @@ use crate::app::App;
 use crate::faults::Fault;
 use crate::nodes_http;
 use crate::params::Params;
+use crate::planted::Planted;
 use crate::reply::Reply;
 use crate::wire::decode_pairs;
 
@@ -36,7 +38,7 @@ const INTERRUPT_AFTER_MS: u64 = 2000;
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/_sim/state", get(state))
-        .route("/_sim/instances", get(instances))
+        .route("/_sim/instances", get(instances).post(plant))
         .route("/_sim/instances/{id}/boot-log", get(boot_log))
         .route("/_sim/instances/{id}/file", get(file))
         .route("/_sim/instances/{id}/interrupt", post(interrupt))
@@ -69,6 +71,13 @@ async fn state(State(app): State<Arc<App>>) -> Response {
 async fn instances(State(app): State<Arc<App>>) -> Response {
     let views = serde_json::to_value(app.views()).unwrap_or_default();
     Reply::json(200, &views).into_response()
+}
+
+async fn plant(State(app): State<Arc<App>>, request: Request) -> Response {
+    match body::<Planted>(request).await.and_then(|it| app.plant(it)) {
+        Ok(view) => Reply::json(200, &json!(view)).into_response(),
+        Err(error) => Reply::json(400, &json!({"error": error})).into_response(),
+    }
 }
 
 async fn boot_log(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {

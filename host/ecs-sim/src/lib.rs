@@ -25,6 +25,7 @@ mod machine_room;
 mod node;
 mod nodes_http;
 mod params;
+mod planted;
 mod quantity;
 mod reply;
 mod route;
@@ -41,6 +42,7 @@ pub use calls::Count;
 pub use catalog::{Catalog, CatalogError, InstanceType, Network};
 pub use faults::{Effect, Fault};
 pub use kubelet::KubeletError;
+pub use planted::Planted;
 pub use sim::{EcsSim, Options, StartError};
 pub use view::InstanceView;
 pub use world::{

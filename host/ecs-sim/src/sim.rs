@@ -19,6 +19,7 @@ use crate::gateway::gateway;
 use crate::keyring::AccessKey;
 use crate::kubelet::{Kubelet, KubeletError};
 use crate::machine_room::MachineRoom;
+use crate::planted::Planted;
 use crate::state::State;
 use crate::view::InstanceView;
 use crate::world::World;
@@ -114,6 +115,14 @@ impl EcsSim {
     /// runs at that moment may leave a file.
     pub async fn stop(self) {
         self.app.tasks.shut_down().await;
+    }
+
+    /// Puts a machine there that another program launched; its node is to be called `<region>.<ip>`.
+    ///
+    /// # Errors
+    /// Which part of it the world does not have.
+    pub fn plant(&self, planted: Planted) -> Result<InstanceView, String> {
+        self.app.plant(planted)
     }
 
     /// Where to send requests, `http://127.0.0.1:<port>`.

@@ -135,6 +135,13 @@ impl State {
     }
 
     fn create_instance(&mut self, spec: Spec, now: Timestamp) -> Result<String, ApiError> {
+        let id = self.place(spec, now)?;
+        self.effects.push(Effect::Boot(id.clone()));
+        Ok(id)
+    }
+
+    /// An instance that does not boot.
+    pub(crate) fn place(&mut self, spec: Spec, now: Timestamp) -> Result<String, ApiError> {
         let ip = self.take_address(&spec.vswitch_id)?;
         let sequence = self.next_sequence();
         let id = format!("i-bp1{}", opaque_id("instance", sequence));
@@ -150,7 +157,6 @@ impl State {
             node_name: None,
         };
         self.instances.insert(id.clone(), instance);
-        self.effects.push(Effect::Boot(id.clone()));
         Ok(id)
     }
 

@@ -77,10 +77,10 @@ impl Context {
         }
     }
 
-    /// Whether the reference names a kind of ours. Others' NodeClaims are left alone.
+    /// Whether pools and claims that refer to this class are ours to look after. Others' are left alone.
     #[must_use]
     pub fn manages(&self, class: &NodeClassReference) -> bool {
-        class.group == NODE_CLASS_GROUP && class.kind == NODE_CLASS_KIND
+        crate::adoption::is_ours(class) || crate::adoption::is_adopted(class)
     }
 
     /// The cluster as it is now, with stock and prices read anew: what a launch is decided on.
@@ -158,6 +158,3 @@ impl Context {
             .collect()
     }
 }
-
-const NODE_CLASS_GROUP: &str = kerf_api::names::label::PROVIDER_DOMAIN;
-const NODE_CLASS_KIND: &str = "ECSNodeClass";

@@ -2,21 +2,59 @@
 //!
 //! An event is a courtesy. It never fails a reconcile, and it never waits long.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Client, Resource, ResourceExt};
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::events::EventType;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
 
 use crate::api_call::bounded;
+use crate::clock;
+use crate::patch::FIELD_MANAGER;
 
 /// The API server refuses longer notes.
 const NOTE_MAX_BYTES: usize = 1024;
+/// The API server refuses longer names; what we append to the object's is shorter than the rest.
+const OBJECT_NAME_MAX_BYTES: usize = 200;
+/// An equal event is counted at once but written this much later at the earliest: a drain that is held up says so every
+/// second, for every pod (Karpenter: two minutes, without a count).
+const REPEAT_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// After this long the same thing is news again.
+const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
+/// Events that are remembered; beyond that all are forgotten, which costs no more than repeated events.
+const TOLD_MAX: usize = 20_000;
 
-/// Publishes events in kerf's name. Equal events within minutes become one with a count.
+/// Publishes events in kerf's name. Equal events, text and all, become one with a count; another text is another event.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Arc<Recorder>,
+    client: Client,
+    instance: String,
+    told: Arc<Mutex<HashMap<u64, Told>>>,
+}
+
+/// An event that was published.
+#[derive(Debug, Clone)]
+struct Told {
+    /// The name of the object that the API server has.
+    name: String,
+    count: i32,
+    seen_at: Timestamp,
+    written_at: Timestamp,
+}
+
+/// What an event needs from the API server.
+#[derive(Debug, PartialEq, Eq)]
+enum Write {
+    New { name: String },
+    Again { name: String, count: i32 },
+    Nothing,
 }
 
 impl std::fmt::Debug for Events {
@@ -29,12 +67,10 @@ impl Events {
     /// `instance` tells apart the replicas.
     #[must_use]
     pub fn new(client: Client, instance: String) -> Self {
-        let reporter = Reporter {
-            controller: crate::patch::FIELD_MANAGER.to_owned(),
-            instance: Some(instance),
-        };
         Self {
-            recorder: Arc::new(Recorder::new(client, reporter)),
+            client,
+            instance,
+            told: Arc::default(),
         }
     }
 
@@ -68,17 +104,120 @@ impl Events {
         reason: &str,
         note: &str,
     ) {
-        let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(shorten(note)),
-            action: reason.to_owned(),
-            secondary: None,
+        let now = clock::now();
+        let note = shorten(note, NOTE_MAX_BYTES);
+        let key = key(object, reason, &note);
+        let write = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            decide(&mut told, key, object, now)
         };
-        if let Err(error) = bounded(self.recorder.publish(&event, object)).await {
+        let namespace = object.namespace.as_deref().unwrap_or("default");
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let result = match write {
+            Write::Nothing => return,
+            Write::New { name } => {
+                let event = self.event(name, type_, object, (reason, note), now);
+                let params = PostParams {
+                    field_manager: Some(FIELD_MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                bounded(events.create(&params, &event)).await
+            }
+            Write::Again { name, count } => {
+                let series = EventSeries {
+                    count,
+                    last_observed_time: MicroTime(now),
+                };
+                let patch = Patch::Merge(json!({ "series": series }));
+                let params = PatchParams::apply(FIELD_MANAGER);
+                bounded(events.patch(&name, &params, &patch)).await
+            }
+        };
+        if let Err(error) = result {
+            // It may be gone (the API server keeps events for an hour): the next one is new.
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.remove(&key);
             tracing::debug!(%reason, object = object.name.as_deref().unwrap_or_default(), %error, "event not published");
         }
     }
+
+    fn event(
+        &self,
+        name: String,
+        type_: EventType,
+        object: &ObjectReference,
+        (reason, note): (&str, String),
+        now: Timestamp,
+    ) -> Event {
+        let type_ = match type_ {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        };
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: object.namespace.clone(),
+                ..ObjectMeta::default()
+            },
+            type_: Some(type_.to_owned()),
+            reason: Some(reason.to_owned()),
+            action: Some(reason.to_owned()),
+            note: Some(note),
+            regarding: Some(object.clone()),
+            event_time: Some(MicroTime(now)),
+            reporting_controller: Some(FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
+        }
+    }
+}
+
+/// Equal events have the same key: same object, reason and text.
+fn key(object: &ObjectReference, reason: &str, note: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&object.kind, &object.namespace, &object.name, &object.uid).hash(&mut hasher);
+    (reason, note).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Counts the event and says what is to be written of it. Pure.
+fn decide(
+    told: &mut HashMap<u64, Told>,
+    key: u64,
+    object: &ObjectReference,
+    now: Timestamp,
+) -> Write {
+    let is_old = |it: &Told| now.duration_since(it.seen_at) >= FORGET_AFTER;
+    if let Some(known) = told.get_mut(&key).filter(|it| !is_old(it)) {
+        known.count = known.count.saturating_add(1);
+        known.seen_at = now;
+        if now.duration_since(known.written_at) < REPEAT_AFTER {
+            return Write::Nothing;
+        }
+        known.written_at = now;
+        return Write::Again {
+            name: known.name.clone(),
+            count: known.count,
+        };
+    }
+    if told.len() >= TOLD_MAX {
+        told.retain(|_, it| !is_old(it));
+    }
+    if told.len() >= TOLD_MAX {
+        told.clear();
+    }
+    let base = object.name.as_deref().unwrap_or(FIELD_MANAGER);
+    let base = cut(base, OBJECT_NAME_MAX_BYTES);
+    // The key too: two events on one object may fall into the same nanosecond.
+    let name = format!("{base}.{:x}.{key:x}", now.as_nanosecond());
+    let new = Told {
+        name: name.clone(),
+        count: 1,
+        seen_at: now,
+        written_at: now,
+    };
+    told.insert(key, new);
+    Write::New { name }
 }
 
 /// A pod that is known by its names.
@@ -102,25 +241,78 @@ pub fn created_at<K: Resource<DynamicType = ()>>(object: &K) -> jiff::Timestamp 
         .map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
-fn shorten(note: &str) -> String {
-    if note.len() <= NOTE_MAX_BYTES {
+fn shorten(note: &str, bytes_max: usize) -> String {
+    if note.len() <= bytes_max {
         return note.to_owned();
     }
-    let end = (0..=NOTE_MAX_BYTES - '…'.len_utf8())
-        .rev()
-        .find(|end| note.is_char_boundary(*end));
-    format!("{}…", &note[..end.unwrap_or_default()])
+    format!("{}…", cut(note, bytes_max - '…'.len_utf8()))
+}
+
+/// As much of the text as fits, up to a whole character.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut ends = (0..=bytes_max.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn time(secs: i64) -> Timestamp {
+        Timestamp::from_second(secs).unwrap()
+    }
+
+    fn is_new(write: &Write) -> bool {
+        matches!(write, Write::New { .. })
+    }
+
     #[test]
     fn a_long_note_is_cut_between_characters() {
-        let note = shorten(&"节".repeat(NOTE_MAX_BYTES));
+        let note = shorten(&"节".repeat(NOTE_MAX_BYTES), NOTE_MAX_BYTES);
 
         assert!(note.len() <= NOTE_MAX_BYTES);
         assert!(note.ends_with("节…"));
+    }
+
+    #[test]
+    fn a_second_reason_for_the_same_trouble_on_the_same_object_is_an_event_of_its_own() {
+        let (pod, mut told) = (pod_reference("default", "web", "u-1"), HashMap::new());
+        let mut say = |note| decide(&mut told, key(&pod, "FailedDraining", note), &pod, time(0));
+
+        assert!(is_new(&say("budget a allows nothing")));
+        assert!(is_new(&say("the pod has two budgets")));
+        assert_eq!(say("budget a allows nothing"), Write::Nothing);
+    }
+
+    #[test]
+    fn an_equal_event_is_counted_at_once_and_written_a_minute_later() {
+        let (pod, mut told) = (pod_reference("default", "web", "u-1"), HashMap::new());
+        let mut say = |secs| decide(&mut told, 1, &pod, time(secs));
+
+        assert!(is_new(&say(0)));
+        assert_eq!(say(30), Write::Nothing);
+        let Write::Again { count, .. } = say(60) else {
+            panic!("not written again");
+        };
+        assert_eq!(count, 3);
+        assert_eq!(say(119), Write::Nothing);
+        assert!(is_new(&say(119 + 600)));
+    }
+
+    #[test]
+    fn what_is_remembered_stays_small_and_names_stay_short() {
+        let (pod, mut told) = (
+            pod_reference("default", &"p".repeat(300), "u-1"),
+            HashMap::new(),
+        );
+        for key in 0..=TOLD_MAX as u64 {
+            let Write::New { name } = decide(&mut told, key, &pod, time(0)) else {
+                panic!("not new");
+            };
+            assert!(name.len() <= 253, "{name}");
+        }
+
+        assert!(told.len() <= TOLD_MAX);
     }
 }

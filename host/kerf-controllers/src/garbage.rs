@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_api::names::{annotation, condition};
+use kerf_api::names::{annotation, condition, event};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_cloud::provider::instance::Instance;
+use kerf_cloud::provider::instance::{Instance, parse_provider_id};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::time::{Instant, interval};
@@ -77,12 +77,38 @@ fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Claims whose recorded instance the cloud does not list. Pure.
+/// Those whose instance the cloud does not know by its id either. An instance that lost its tags is still there, and so
+/// is one that another provider made, whose tags are not ours.
+async fn gone<'a>(
+    suspects: Vec<&'a NodeClaim>,
+    context: &Context,
+) -> Result<Vec<&'a NodeClaim>, String> {
+    let region = &context.settings.region;
+    // Of another region nothing is known here.
+    let suspects: Vec<(&NodeClaim, String)> = suspects
+        .into_iter()
+        .filter_map(|claim| {
+            let (of_region, id) = parse_provider_id(claim.provider_id()?)?;
+            (of_region == region).then(|| (claim, id.to_owned()))
+        })
+        .collect();
+    if suspects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<String> = suspects.iter().map(|(_, id)| id.clone()).collect();
+    let found = context.cloud.describe(&ids).await;
+    let found = found.map_err(|error| format!("cannot look up instances: {}", chain(&error)))?;
+    let is_there = |id: &String| found.iter().any(|instance| instance.id == *id);
+    let gone = suspects.into_iter().filter(|(_, id)| !is_there(id));
+    Ok(gone.map(|(claim, _)| claim).collect())
+}
+
+/// Claims whose recorded instance is not among ours. Pure.
 fn without_instance<'a>(instances: &[Instance], claims: &'a [NodeClaim]) -> Vec<&'a NodeClaim> {
     let existing: BTreeSet<String> = instances.iter().map(Instance::provider_id).collect();
     let is_lost = |claim: &&NodeClaim| {
         claim.metadata.deletion_timestamp.is_none()
-            && claim.is_true(condition::REGISTERED)
+            && claim.is_true(condition::LAUNCHED)
             && claim.provider_id().is_some_and(|id| !existing.contains(id))
     };
     claims.iter().filter(is_lost).collect()
@@ -131,6 +157,13 @@ async fn delete_lost(
     context: &Context,
 ) {
     let suspects = without_instance(instances, claims);
+    let suspects = match gone(suspects, context).await {
+        Ok(suspects) => suspects,
+        Err(message) => {
+            tracing::warn!(%message, "no claim is collected");
+            return;
+        }
+    };
     let found: BTreeSet<String> = suspects.iter().map(|claim| claim.name_any()).collect();
     // Missing in two readings in a row: one listing may lag behind the launch.
     let ripe = ripe(
@@ -151,9 +184,14 @@ async fn delete_lost(
         if nodes.iter().any(|node| is_ready(node)) {
             continue;
         }
+        let note = "the cloud does not know its instance any more: it was released from outside, or died at its start";
+        context
+            .events
+            .warning(claim, event::DISRUPTION_TERMINATING, note)
+            .await;
         let disruption = Disruption {
             reason: "garbage_collected",
-            note: "the cloud does not list its instance any more",
+            note,
         };
         if let Err(error) = disrupt(claim, &api, context, &disruption).await {
             tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot delete the claim of a lost instance");

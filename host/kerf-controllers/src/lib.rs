@@ -8,6 +8,7 @@
 //!
 //! It never decides what to launch or remove (that is `kerf-core`) and never holds a lock across an `.await`.
 
+pub mod adoption;
 pub mod api_call;
 pub mod clock;
 pub mod cluster;

@@ -6,6 +6,7 @@
 pub mod consistency;
 pub mod expiration;
 pub mod health;
+pub mod hydration;
 pub mod initialization;
 pub mod launch;
 pub mod liveness;
@@ -15,7 +16,7 @@ pub mod registration;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_api::names::{finalizer, label};
+use kerf_api::names::finalizer;
 use kerf_api::nodeclaim::NodeClaim;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
@@ -42,7 +43,7 @@ pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<A
         .await;
     let mut draft = Draft::open(&claim, clock::now());
     guard(&mut draft, &api).await?;
-    hydrate(&mut draft);
+    hydration::claim(&mut draft);
     let steps = advance(&mut draft, &api, &context).await;
     // What was found out is written even when a step failed: its message is what the user looks for.
     draft.write(&api).await?;
@@ -67,15 +68,6 @@ async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
     draft.write(api).await
 }
 
-/// Claims of older versions lack the label of their class (Karpenter: same).
-fn hydrate(draft: &mut Draft) {
-    let class = draft.claim.spec.node_class_ref.name.clone();
-    let labels = draft.claim.labels_mut();
-    labels
-        .entry(label::ECSNODECLASS.to_owned())
-        .or_insert(class);
-}
-
 async fn advance(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
@@ -91,6 +83,7 @@ async fn advance(
         .map(|id| context.nodes_of(id))
         .unwrap_or_default();
     let registered = registration::advance(draft, &nodes, context).await?;
+    hydration::node(draft, &nodes, context).await?;
     let initialized = initialization::advance(draft, &nodes, context).await?;
     consistency::advance(draft, &nodes, context).await;
     let alive = liveness::advance(draft, api, context).await?;
@@ -105,20 +98,4 @@ async fn advance(
     .into_iter()
     .flatten()
     .min())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_claim_of_an_older_version_gets_the_label_of_its_class() {
-        let mut claim = NodeClaim::new("general-1", Default::default());
-        claim.spec.node_class_ref.name = "default".to_owned();
-        let mut draft = Draft::open(&claim, jiff::Timestamp::UNIX_EPOCH);
-
-        hydrate(&mut draft);
-
-        assert_eq!(draft.claim.labels()[label::ECSNODECLASS], "default");
-    }
 }

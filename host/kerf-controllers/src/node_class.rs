@@ -17,6 +17,7 @@ use kerf_core::instance_type::InstanceType;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
+use crate::adoption;
 use crate::context::Context;
 use crate::disruption::hash::CLASS_HASH;
 use crate::error::{Error, chain};
@@ -139,7 +140,7 @@ async fn migrate(class: &str, hash: &str, context: &Context) -> Result<(), Error
     let claims = context.stores.nodeclaims.state();
     let is_of_class = |claim: &&Arc<NodeClaim>| {
         let reference = &claim.spec.node_class_ref;
-        context.manages(reference) && reference.name == class
+        adoption::is_ours(reference) && reference.name == class
     };
     for claim in claims.iter().filter(is_of_class) {
         if let Some(wanted) = CLASS_HASH.migrated(hash, claim) {

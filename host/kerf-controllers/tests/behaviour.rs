@@ -2,8 +2,10 @@
 //! and of what shapes capacity besides pods (§1.10, §2.23).
 //!
 //! A row without a test fails, and so does one that names a test that does not exist.
+//! With them go §1.6, §1.7 and §1.12, and what users reported (F and a number).
 
 const SOURCES: &[&str] = &[
+    include_str!("../src/adoption.rs"),
     include_str!("../src/disruption/conditions.rs"),
     include_str!("../src/disruption/drift/tests.rs"),
     include_str!("../src/disruption/hash.rs"),
@@ -12,11 +14,12 @@ const SOURCES: &[&str] = &[
     include_str!("../src/lifecycle/consistency.rs"),
     include_str!("../src/lifecycle/expiration.rs"),
     include_str!("../src/lifecycle/health.rs"),
+    include_str!("../src/events.rs"),
+    include_str!("../src/lifecycle/hydration.rs"),
     include_str!("../src/lifecycle/initialization.rs"),
     include_str!("../src/lifecycle/liveness.rs"),
     include_str!("../src/lifecycle/offerings.rs"),
     include_str!("../src/lifecycle/registration.rs"),
-    include_str!("../src/lifecycle.rs"),
     include_str!("../src/memory/marks.rs"),
     include_str!("../src/node_overlay.rs"),
     include_str!("../src/node_pool.rs"),
@@ -24,13 +27,19 @@ const SOURCES: &[&str] = &[
     include_str!("../src/repair.rs"),
     include_str!("../src/termination/drain.rs"),
     include_str!("../src/termination/volumes.rs"),
+    include_str!("../../kerf/src/adopt/judge.rs"),
+    include_str!("../../kerf-api/src/condition/tests.rs"),
     include_str!("../../kerf-api/src/nodepool/hash.rs"),
     include_str!("../../kerf-state/src/convert/node_overlay.rs"),
+    include_str!("../../kerf-cloud/tests/simulated/launches.rs"),
+    include_str!("../../kerf-cloud/tests/simulated/reads.rs"),
+    include_str!("../../kerf-cloud/tests/simulated/troubles.rs"),
     include_str!("../../kerf-state/src/tests/pods.rs"),
     include_str!("../../kerf-state/src/tests/join.rs"),
     include_str!("../../kerf-state/src/tests/pools.rs"),
     include_str!("../../xtask/src/vectors/nodepool_hash.rs"),
     include_str!("../../../tests/it/capacity.rs"),
+    include_str!("../../../tests/it/adoption.rs"),
     include_str!("../../../tests/it/crashes.rs"),
     include_str!("../../../tests/it/lifecycle.rs"),
     include_str!("../../../tests/it/scenarios.rs"),
@@ -61,6 +70,40 @@ const TABLE: &[(&str, &[&str])] = &[
             "a_static_pool_has_its_nodes_without_pods_and_follows_its_scale",
             "kill_9_while_a_static_pool_grows_makes_nothing_twice",
             "a_pool_with_replicas_says_that_its_gate_is_closed",
+        ],
+    ),
+    (
+        "1.6 conditions: first touch, root, transition time, clearing",
+        &[
+            "untouched_objects_await_reconciliation_since_their_creation",
+            "ready_is_true_when_all_dependents_are",
+            "ready_is_false_when_one_dependent_is",
+            "dependents_of_an_older_generation_make_ready_unknown",
+            "transition_time_moves_only_with_the_status",
+            "only_other_conditions_can_be_cleared",
+        ],
+    ),
+    ("1.7 hash", &["hashes_equal_those_of_upstream"]),
+    (
+        "1.12 the cloud: create, and its typed refusals",
+        &[
+            "a_launch_gives_what_the_first_offering_asks_for_with_our_tags",
+            "each_class_of_refusal_ends_as_it_should",
+            "without_any_stock_every_offering_says_why",
+        ],
+    ),
+    (
+        "1.12 the cloud: get, list, delete until it is gone",
+        &[
+            "deleting_tells_gone_from_accepted_and_one_bad_id_spoils_nothing",
+            "an_instance_that_is_still_being_made_is_deleted_later",
+        ],
+    ),
+    (
+        "1.12 the cloud: instance types and offerings",
+        &[
+            "instance_types_have_labels_prices_and_offerings_per_zone",
+            "what_is_sold_out_stays_known_and_what_is_not_sold_is_left_out",
         ],
     ),
     (
@@ -171,7 +214,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     (
         "3.7 hydration",
-        &["a_claim_of_an_older_version_gets_the_label_of_its_class"],
+        &[
+            "a_claim_of_an_older_version_gets_the_label_of_its_class",
+            "a_node_of_an_older_version_gets_the_label_once",
+        ],
     ),
     (
         "3.8 Drifted: hash, with both versions",
@@ -291,8 +337,16 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "4.3 what the eviction API answers is told, each text once",
+        &[
+            "a_second_reason_for_the_same_trouble_on_the_same_object_is_an_event_of_its_own",
+            "an_equal_event_is_counted_at_once_and_written_a_minute_later",
+        ],
+    ),
+    (
         "4.4 budgets",
         &[
+            "a_pod_with_two_budgets_holds_a_drain_and_each_reason_is_told_on_the_node",
             "a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_pods",
             "a_budget_that_allows_nothing_holds_a_drain_and_is_told_until_it_is_gone",
         ],
@@ -308,6 +362,60 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "design: the restart rule",
         &["every_kind_of_mark_survives_a_restart"],
+    ),
+    (
+        "adoption: what another provider made is kept and ends properly",
+        &[
+            "a_claim_of_the_other_provider_is_kept_while_collections_pass_and_ends_with_its_machine",
+            "claims_of_both_alibaba_providers_are_looked_after_and_those_of_other_clouds_are_not",
+            "what_another_provider_made_keeps_its_labels",
+            "a_claim_of_another_provider_never_drifts",
+            "pools_and_claims_of_both_providers_stay_as_they_are",
+        ],
+    ),
+    (
+        "F01 F28 no stock: the next offering, and no loop",
+        &[
+            "a_stock_out_moves_on_to_the_next_offering_and_marks_only_the_failed_one",
+            "a_full_vswitch_is_passed_over_and_its_type_is_not_blamed",
+        ],
+    ),
+    (
+        "F31 deleted while still Pending",
+        &[
+            "a_claim_that_is_deleted_while_its_machine_is_still_initializing_keeps_its_finalizer_until_it_is_gone",
+        ],
+    ),
+    (
+        "F40 a node without a providerID",
+        &["a_node_without_a_provider_id_and_one_with_a_strange_one_do_not_stop_the_loop"],
+    ),
+    (
+        "F44 crash after create",
+        &[
+            "kill_9_between_the_runinstances_reply_and_the_status_write_leaves_one_instance_per_claim",
+        ],
+    ),
+    (
+        "F59 claims that never become ready",
+        &["claims_that_never_become_ready_count_against_the_limit"],
+    ),
+    (
+        "F61 a budget past terminationGracePeriod",
+        &["a_budget_does_not_block_a_node_after_its_termination_grace_period"],
+    ),
+    (
+        "F71 delete waits for volumes",
+        &[
+            "a_volume_that_is_still_attached_holds_the_machine_until_the_grace_is_over",
+            "the_claims_of_a_pod_are_those_that_it_names_and_those_made_for_it",
+        ],
+    ),
+    (
+        "F81 a machine that dies right after launch",
+        &[
+            "a_machine_that_dies_right_after_its_launch_takes_its_claim_with_it_before_the_registration_timeout",
+        ],
     ),
     (
         "design: leader election",

@@ -34,6 +34,8 @@ pub(crate) struct Args {
 /// What `kerf` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Take over a cluster that ran another Karpenter provider for Alibaba Cloud.
+    Adopt(Adopt),
     /// Run the autoscaler.
     Controller(Box<Controller>),
     /// Turn manifests of other autoscalers into NodePools and ECSNodeClasses.
@@ -45,6 +47,17 @@ pub(crate) enum Command {
     Simulate(Box<Simulate>),
     /// Compare two simulations: of A and B, or of A without and with what-ifs. Exit codes as for `simulate`, of B.
     Diff(Box<Diff>),
+}
+
+/// Arguments of `kerf adopt`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Adopt {
+    /// Only show what would happen. This is all that the command ever does: taking over is the controller's work.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Kubeconfig; in a pod, the service account is used.
+    #[arg(long, env = "KUBECONFIG")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 /// Arguments of `kerf convert`.

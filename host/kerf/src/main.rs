@@ -1,5 +1,6 @@
 //! The `kerf` binary: arguments in, one subcommand run, one exit code out. Start at [`args`].
 
+mod adopt;
 mod api_server;
 mod args;
 mod controller;
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
         return exit::unlogged(&error);
     }
     let result = match args.command {
+        Command::Adopt(arguments) => adopt::run(&arguments),
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::{drain_all, process};
+use crate::{burst, drain_all, process};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -19,11 +19,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // This one needs a control plane and runs kerf as a process of its own.
-    if let [first, rest @ ..] = args.rest.as_slice()
-        && first == "drain-all"
-    {
-        return drain_all::run(rest);
+    // These need a control plane and run kerf as a process of its own.
+    if let [first, rest @ ..] = args.rest.as_slice() {
+        match first.as_str() {
+            "drain-all" => return drain_all::run(rest),
+            "burst" => return burst::run(rest),
+            _ => {}
+        }
     }
     let mut bench = process::cargo();
     bench.args([

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::demo::manifests;
 use crate::process;
-use crate::rig::{self, Rig};
+use crate::rig::{self, Build, Rig};
 use tally::{Harm, Sight};
 
 /// Where the controller names its failpoints: each one must be tried, so they are read from there.
@@ -48,7 +48,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         process::build_all()?;
     }
     let points = chosen(args)?;
-    let mut rig = Rig::start("crash", control_plane::Options::default(), WORLD)?;
+    let mut rig = Rig::start(
+        "crash",
+        Build::Dev,
+        control_plane::Options::default(),
+        WORLD,
+    )?;
     let mut harm = Harm::default();
     for point in &points {
         for seed in 1..=args.seeds {

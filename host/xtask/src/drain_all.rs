@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::demo::manifests;
 use crate::process;
-use crate::rig::{self, Rig, World};
+use crate::rig::{self, Build, Rig, World};
 
 const RUN: &str = "drain-all";
 /// Ten pods fill a node of four vCPUs: what is left after the reserves does not hold an eleventh.
@@ -48,6 +48,8 @@ struct Audit {
     evicted: u64,
     /// Evictions that a budget refused; asking again later is what it wants.
     refused: u64,
+    /// Evictions that the API server did not answer in time.
+    unanswered: u64,
     /// Pods that went without an eviction.
     breaches: u64,
 }
@@ -55,13 +57,13 @@ struct Audit {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
     if !args.no_build {
-        process::build_all()?;
+        process::build_release()?;
     }
     let options = Options {
         audit_log: true,
         ..Options::default()
     };
-    let mut rig = Rig::start("drain-all", options, WORLD)?;
+    let mut rig = Rig::start("drain-all", Build::Release, options, WORLD)?;
     let pods = args.deployments * args.replicas;
     set_up(&mut rig, &args, pods)?;
     let before = rig.look()?;
@@ -79,7 +81,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         is_over,
     );
     let seconds = started.elapsed().as_secs_f64();
-    let (cpu, rss) = usage(&rig);
+    let (cpu, rss) = rig.kerf_usage();
     rig.kill_kerf();
     let log = rig.control_plane.logs_dir().join("audit.log");
     let text =
@@ -93,8 +95,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         &json!({
             "deployments": args.deployments, "pods": pods, "nodes": before.nodes.len(),
             "seconds": seconds, "claimsLeft": left, "evictions": audit.evicted,
-            "evictionsRefused": audit.refused, "pdbBreaches": audit.breaches,
-            "kerfCpuSeconds": cpu, "kerfPeakRssMib": rss, "profile": "dev",
+            "evictionsRefused": audit.refused, "evictionsUnanswered": audit.unanswered,
+            "pdbBreaches": audit.breaches,
+            "kerfCpuSeconds": cpu, "kerfPeakRssMib": rss, "profile": Build::Release.as_str(),
         }),
     );
     ended?;
@@ -166,6 +169,11 @@ fn audit(log: &str) -> Audit {
                 asked.insert(name);
             }
             (Some("create"), Some("eviction"), 429) => found.refused += 1,
+            // The caller gave up waiting, and the server may have done it all the same.
+            (Some("create"), Some("eviction"), 504) => {
+                found.unanswered += 1;
+                asked.insert(name);
+            }
             (Some("delete"), None, 200) if !asked.contains(&name) && gone.insert(name.clone()) => {
                 found.breaches += 1;
             }
@@ -173,36 +181,6 @@ fn audit(log: &str) -> Audit {
         }
     }
     found
-}
-
-/// CPU seconds and peak memory of kerf, from /proc; zero where that cannot be read.
-fn usage(rig: &Rig) -> (f64, u64) {
-    /// Linux counts in hundredths of a second for programs.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let Some(id) = rig.kerf_id() else {
-        return (0.0, 0);
-    };
-    let read =
-        |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
-    let stat = read("stat");
-    let fields: Vec<&str> = stat
-        .rsplit_once(')')
-        .map_or("", |(_, rest)| rest)
-        .split_whitespace()
-        .collect();
-    let ticks = |idx: usize| {
-        fields
-            .get(idx)
-            .and_then(|it| it.parse::<f64>().ok())
-            .unwrap_or_default()
-    };
-    let status = read("status");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = peak.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    (
-        (ticks(11) + ticks(12)) / TICKS_PER_SECOND,
-        kib.unwrap_or_default() / 1024,
-    )
 }
 
 fn report(args: &Args, result: &Value) {
@@ -238,12 +216,15 @@ mod tests {
             entry("create", "b", Some("eviction"), 429),
             entry("delete", "b", None, 200),
             entry("delete", "c", None, 404),
+            entry("create", "d", Some("eviction"), 504),
+            entry("delete", "d", None, 200),
         ]
         .join("\n");
 
         let expected = Audit {
             evicted: 1,
             refused: 1,
+            unanswered: 1,
             breaches: 1,
         };
         assert_eq!(audit(&log), expected);

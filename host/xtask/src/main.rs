@@ -8,7 +8,10 @@
     reason = "these commands talk to a person at a terminal"
 )]
 
+mod adopt;
+mod audit;
 mod bench;
+mod burst;
 mod chart_e2e;
 mod chart_readme;
 mod crash;
@@ -24,6 +27,7 @@ mod rig;
 mod suites;
 mod tidy;
 mod vectors;
+mod workload;
 mod workspace;
 
 use std::process::ExitCode;
@@ -44,6 +48,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Let kerf take over clusters that ran the other providers, and count what it changes.
+    AdoptFixture(adopt::Args),
     /// Time decisions on upstream's benchmark and on a production trace, built for release.
     Bench(bench::Args),
     /// Check sizes, orphan files, forbidden words, released contracts and the numbering of decisions.
@@ -92,6 +98,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Args::parse().command {
+        Command::AdoptFixture(args) => adopt::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
         Command::ChartE2e(args) => chart_e2e::run(&args),

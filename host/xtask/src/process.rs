@@ -50,6 +50,16 @@ pub(crate) fn build_all() -> Result<String> {
     output(&mut build)
 }
 
+/// Builds what is measured as users run it. The whole workspace is named so that dependencies keep their features.
+pub(crate) fn build_release() -> Result<()> {
+    let mut build = cargo();
+    let programs = ["--bin", "kerf", "--bin", "ecs-sim"];
+    build
+        .args(["build", "--workspace", "--release", "--locked"])
+        .args(programs);
+    run(&mut build)
+}
+
 fn show(command: &Command) -> String {
     let mut shown = command.get_program().to_string_lossy().into_owned();
     for arg in command.get_args() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::demo::api_server::{ApiServer, answer};
 use crate::demo::child::Child;
 use crate::demo::manifests;
-use crate::workspace;
+use crate::{process, workspace};
 
 pub(crate) const REGION: &str = "cn-hangzhou";
 /// Of ecs-sim's default world.
@@ -19,18 +19,41 @@ const NAMESPACE: &str = "kerf-system";
 /// Good for this one simulator.
 pub(crate) const ACCESS_KEY: [&str; 2] = ["rig", "made-up-for-this-run"];
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A look at thousands of objects takes seconds on busy cores; then it is taken this rarely.
+const LOOK_PAUSE_MAX: Duration = Duration::from_secs(3);
+/// Unless the caller says otherwise: a second more for each batch would be most of a trial.
+const BATCH_IDLE: [&str; 2] = ["--batch-idle-duration", "300ms"];
 /// The API server serves a new kind some 100 ms after its definition was accepted.
 const DEFINITIONS_MAX: Duration = Duration::from_secs(30);
 
 /// Fields are dropped from top to bottom: first kerf, so that nobody reacts to what follows.
 #[derive(Debug)]
 pub(crate) struct Rig {
+    build: Build,
     kerf: Option<Child>,
     _sim: Child,
     sim_url: String,
     pub(crate) api: ApiServer,
     pub(crate) control_plane: ControlPlane,
     folder: PathBuf,
+}
+
+/// How kerf and the simulator were built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// With failpoints, beside this very program.
+    Dev,
+    /// As users run it: what a figure is measured on.
+    Release,
+}
+
+impl Build {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Release => "release",
+        }
+    }
 }
 
 /// What there is at one moment.
@@ -44,8 +67,13 @@ pub(crate) struct World {
 
 impl Rig {
     /// Everything but kerf, with the definitions and the quick start's class. `name` is the folder of the logs.
-    pub(crate) fn start(name: &str, options: control_plane::Options, world: &str) -> Result<Self> {
-        let rig = Self::bare(name, options, world)?;
+    pub(crate) fn start(
+        name: &str,
+        build: Build,
+        options: control_plane::Options,
+        world: &str,
+    ) -> Result<Self> {
+        let rig = Self::assemble(name, build, options, world)?;
         manifests::apply_set_up(&rig.api, NAMESPACE)?;
         rig.await_definitions()?;
         Ok(rig)
@@ -53,6 +81,15 @@ impl Rig {
 
     /// A control plane and a cloud without anything of ours in them.
     pub(crate) fn bare(name: &str, options: control_plane::Options, world: &str) -> Result<Self> {
+        Self::assemble(name, Build::Dev, options, world)
+    }
+
+    fn assemble(
+        name: &str,
+        build: Build,
+        options: control_plane::Options,
+        world: &str,
+    ) -> Result<Self> {
         let folder = workspace::root().join("target").join(name);
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -63,7 +100,7 @@ impl Rig {
         std::fs::write(&file, world).with_context(|| format!("cannot write {}", file.display()))?;
         let [key_id, secret] = ACCESS_KEY;
         let mut sim = Child::start(
-            &binary("ecs-sim"),
+            &binary_of(build, "ecs-sim"),
             &folder.join("ecs-sim.log"),
             true,
             |command| {
@@ -79,6 +116,7 @@ impl Rig {
         let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
         let sim_url = ready["url"].as_str().context("no url")?.to_owned();
         Ok(Self {
+            build,
             kerf: None,
             _sim: sim,
             sim_url,
@@ -100,8 +138,7 @@ impl Rig {
 
     /// Instances of the cloud; those that are gone are among them, with the status `Gone`.
     pub(crate) fn instances(&self) -> Result<Vec<Value>> {
-        let path = "/_sim/instances";
-        let instances = answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)?;
+        let instances = self.ask_sim("/_sim/instances")?;
         Ok(instances.as_array().cloned().unwrap_or_default())
     }
 
@@ -121,11 +158,13 @@ impl Rig {
         let [key_id, secret] = ACCESS_KEY;
         let (url, kubeconfig) = (&self.sim_url, self.control_plane.kubeconfig_path());
         let log = self.folder.join("kerf.log");
-        let kerf = Child::start(&binary("kerf"), &log, false, |command| {
+        let own = |name: &&str| !args.contains(name);
+        let batch_idle = Some(BATCH_IDLE).filter(|[name, _]| own(name));
+        let kerf = Child::start(&binary_of(self.build, "kerf"), &log, false, |command| {
             command.args(["controller", "--region", REGION, "--namespace", NAMESPACE]);
             command.args(["--cluster-id", CLUSTER_ID, "--disable-leader-election"]);
             command.args(["--metrics-address", "127.0.0.1:0"]);
-            command.args(["--batch-idle-duration", "300ms"]).args(args);
+            command.args(batch_idle.into_iter().flatten()).args(args);
             for product in ["ecs", "vpc", "cs", "ram", "sts"] {
                 command.arg(format!("--{product}-endpoint")).arg(url);
             }
@@ -150,9 +189,39 @@ impl Rig {
         self.kerf.as_ref().map(Child::log).unwrap_or_default()
     }
 
-    /// Kerf's process id.
-    pub(crate) fn kerf_id(&self) -> Option<u32> {
-        self.kerf.as_ref().map(Child::id)
+    /// CPU seconds and peak memory in MiB of kerf since its start; zero where that cannot be read.
+    pub(crate) fn kerf_usage(&self) -> (f64, u64) {
+        self.kerf
+            .as_ref()
+            .map(|kerf| usage(kerf.id()))
+            .unwrap_or_default()
+    }
+
+    /// A machine that another program launched, as the simulator shows it.
+    pub(crate) fn plant(&self, machine: &Value) -> Result<Value> {
+        let path = "/_sim/instances";
+        let request = ureq::post(format!("{}{path}", self.sim_url));
+        answer(
+            request
+                .content_type("application/json")
+                .send(machine.to_string()),
+            path,
+        )
+    }
+
+    /// Runs another command of kerf to its end; what it printed.
+    pub(crate) fn run_kerf(&self, args: &[&str]) -> Result<String> {
+        let mut command = std::process::Command::new(binary_of(self.build, "kerf"));
+        command.args(args);
+        command
+            .arg("--kubeconfig")
+            .arg(self.control_plane.kubeconfig_path());
+        process::output(&mut command)
+    }
+
+    /// What the simulator says at this path of its admin API.
+    pub(crate) fn ask_sim(&self, path: &str) -> Result<Value> {
+        answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)
     }
 
     /// Everything that there is now; instances that are gone are among them, with the status `Gone`.
@@ -173,20 +242,28 @@ impl Rig {
         mut is_so: impl FnMut(&Self) -> Result<bool>,
     ) -> Result<()> {
         let deadline = Instant::now() + patience;
-        while !is_so(self)? {
+        loop {
+            let asked = Instant::now();
+            // A server that is too busy to answer is what is waited for, too.
+            let seen = is_so(self);
+            if let Ok(true) = seen {
+                return Ok(());
+            }
             if let Some(status) = self.kerf.as_mut().and_then(Child::ended) {
                 bail!("kerf ended by itself: {status}; waiting for {what}");
             }
             if Instant::now() > deadline {
+                let failure = seen.err().map(|error| format!(" ({error:#})"));
                 let log = self.kerf.as_ref().map(Child::log_tail).unwrap_or_default();
                 bail!(
-                    "waited {} s and never saw: {what}; kerf's log ends with:\n{log}",
-                    patience.as_secs()
+                    "waited {} s and never saw: {what}{}; kerf's log ends with:\n{log}",
+                    patience.as_secs(),
+                    failure.unwrap_or_default()
                 );
             }
-            std::thread::sleep(LOOK_EVERY);
+            let pause = (asked.elapsed() * 2).clamp(LOOK_EVERY, LOOK_PAUSE_MAX);
+            std::thread::sleep(pause);
         }
-        Ok(())
     }
 }
 
@@ -234,6 +311,11 @@ pub(crate) fn deployment(name: &str, run: &str, replicas: usize, cpu: &str) -> V
 
 /// Beside this very program, wherever cargo's target folder is.
 pub(crate) fn binary(name: &str) -> PathBuf {
+    binary_of(Build::Dev, name)
+}
+
+/// In cargo's target folder, wherever that is: this very program is in its `debug`.
+fn binary_of(build: Build, name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().unwrap_or(&own);
     // A test of xtask itself runs one folder deeper.
@@ -242,5 +324,35 @@ pub(crate) fn binary(name: &str) -> PathBuf {
     } else {
         folder
     };
-    folder.join(name)
+    match build {
+        Build::Dev => folder.join(name),
+        Build::Release => folder.with_file_name("release").join(name),
+    }
+}
+
+/// From /proc.
+fn usage(id: u32) -> (f64, u64) {
+    /// Linux counts in hundredths of a second for programs.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let read =
+        |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
+    let stat = read("stat");
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace()
+        .collect();
+    let ticks = |idx: usize| {
+        fields
+            .get(idx)
+            .and_then(|it| it.parse::<f64>().ok())
+            .unwrap_or_default()
+    };
+    let status = read("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
+    (
+        (ticks(11) + ticks(12)) / TICKS_PER_SECOND,
+        kib.unwrap_or_default() / 1024,
+    )
 }

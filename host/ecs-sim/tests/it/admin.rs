@@ -159,3 +159,20 @@ async fn an_interrupted_machine_is_locked_first_and_gone_later() {
         404
     );
 }
+
+#[tokio::test]
+async fn a_planted_machine_runs_with_its_tags_and_a_strange_one_is_refused() {
+    let sim = start(fast_world()).await;
+    let planted = r#"{"instanceType": "ecs.g7.xlarge", "zone": "cn-hangzhou-h", "imageId": "m-1", "tags": {"a": "b"}}"#;
+
+    assert_eq!(admin(&sim, "POST", "/_sim/instances", planted).await.0, 200);
+
+    let state = state(&sim).await;
+    let instance = &state["instances"][0];
+    assert_eq!(instance["status"], "Running");
+    assert_eq!(instance["tags"]["a"], "b");
+    let strange = r#"{"instanceType": "ecs.none", "zone": "cn-hangzhou-h", "imageId": "m-1"}"#;
+    let (status, text) = admin(&sim, "POST", "/_sim/instances", strange).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("ecs.none"), "{text}");
+}

@@ -7,6 +7,8 @@ use kerf_core::labels;
 pub const KARPENTER_DOMAIN: &str = "karpenter.sh";
 /// The domain of the names that only this provider has.
 pub const PROVIDER_DOMAIN: &str = labels::GROUP;
+/// The group of the other provider's classes, whose pools and claims are taken over.
+pub const ADOPTED_DOMAIN: &str = "karpenter.k8s.alibabacloud";
 
 names! {
     /// The NodePool that a Node or NodeClaim belongs to.

@@ -10,6 +10,7 @@ use kerf_core::labels;
 use kerf_core::requirements::{Requirements, Undefined};
 use kube::ResourceExt;
 
+use crate::adoption::is_adopted;
 use crate::disruption::hash::{CLASS_HASH, POOL_HASH};
 use crate::disruption::networks::Network;
 use crate::events::created_at;
@@ -64,7 +65,8 @@ pub fn outlives_unknown(reason: &str) -> bool {
 /// Compares a claim with what would be made today; the first difference counts, in the order of Karpenter.
 #[must_use]
 pub fn judge(claim: &NodeClaim, wanted: &Wanted<'_>, now: Timestamp) -> Verdict {
-    if !claim.is_true(condition::LAUNCHED) {
+    // The class of another provider is not ours to read, and the pool refers to ours by now.
+    if is_adopted(&claim.spec.node_class_ref) || !claim.is_true(condition::LAUNCHED) {
         return Verdict::Current;
     }
     if let Some(drift) = pool_hash(claim, wanted.pool).or_else(|| requirements(claim, wanted)) {

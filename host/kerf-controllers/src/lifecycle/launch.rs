@@ -20,6 +20,7 @@ use kerf_core::resources::{Resources, quantity_of};
 use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
+use crate::adoption;
 use crate::context::Context;
 use crate::disruption::origin::Origin;
 use crate::draft::Draft;
@@ -68,6 +69,15 @@ pub async fn advance(
     context: &Context,
 ) -> Result<Step, Error> {
     if !is_unknown(draft, condition::LAUNCHED) {
+        return Ok(Step::Done);
+    }
+    if adoption::is_adopted(&draft.claim.spec.node_class_ref) {
+        // Liveness gives it up, and its pods are planned anew.
+        draft.conditions.set_unknown(
+            condition::LAUNCHED,
+            reason::NODE_CLASS_NOT_FOUND,
+            "made by another provider, which had not launched it; kerf does not launch from its class",
+        );
         return Ok(Step::Done);
     }
     let class_name = draft.claim.spec.node_class_ref.name.clone();

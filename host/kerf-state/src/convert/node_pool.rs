@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use kerf_api::condition::{self, ConditionStatus};
 use kerf_api::duration::NillableDuration;
 use kerf_api::names::condition as types;
+use kerf_api::names::label;
 use kerf_api::nodepool as api;
 use kerf_core::disruption::budget::{Budget, BudgetNodes, BudgetWindow, DisruptionReason};
 use kerf_core::disruption::cron::Cron;
@@ -112,7 +113,7 @@ fn template(template: &api::NodeClaimTemplate, problems: &mut Problems) -> NodeT
             problems,
         ),
         node_class: NodeClassRef {
-            group: spec.node_class_ref.group.clone(),
+            group: group(&spec.node_class_ref.group),
             kind: spec.node_class_ref.kind.clone(),
             name: spec.node_class_ref.name.clone(),
         },
@@ -291,4 +292,15 @@ fn window(budget: &api::Budget, field: &str, problems: &mut Problems) -> BudgetW
             message: "schedule or duration cannot be read".to_owned(),
         },
     }
+}
+
+/// A pool of the provider that we take over from stands for our class of the same name; its group cannot be edited.
+fn group(written: &str) -> String {
+    let is_adopted = written == label::ADOPTED_DOMAIN;
+    let group = if is_adopted {
+        label::PROVIDER_DOMAIN
+    } else {
+        written
+    };
+    group.to_owned()
 }

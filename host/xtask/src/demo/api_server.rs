@@ -11,6 +11,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// A local API server answers in milliseconds; one that is being compiled against answers in seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Thousands of objects on two busy cores.
+const LIST_MAX: Duration = Duration::from_secs(60);
 /// A collection is deleted object by object before the answer comes.
 const COLLECTION_MAX: Duration = Duration::from_secs(120);
 /// Who owns the fields that the demo applies.
@@ -54,7 +56,10 @@ impl ApiServer {
         let request = self
             .agent
             .get(format!("{}{path}", self.url))
-            .header("Authorization", &self.authorization);
+            .header("Authorization", &self.authorization)
+            .config()
+            .timeout_global(Some(LIST_MAX))
+            .build();
         answer(request.call(), path)
     }
 
@@ -81,6 +86,11 @@ impl ApiServer {
 
     /// Server-side apply.
     pub(crate) fn apply(&self, path: &str, object: &Value) -> Result<()> {
+        self.applied(path, object).map(drop)
+    }
+
+    /// As `apply`; the object as it is then.
+    pub(crate) fn applied(&self, path: &str, object: &Value) -> Result<Value> {
         let url = format!("{}{path}?fieldManager={FIELD_MANAGER}&force=true", self.url);
         let request = self
             .agent
@@ -88,7 +98,7 @@ impl ApiServer {
             .header("Authorization", &self.authorization);
         // JSON is YAML, and the API server takes only this name for an apply.
         let request = request.content_type("application/apply-patch+yaml");
-        answer(request.send(object.to_string()), path).map(drop)
+        answer(request.send(object.to_string()), path)
     }
 }
 

@@ -87,6 +87,7 @@ fn path_of(object: &Value) -> Result<String> {
         "ECSNodeClass" => ("ecsnodeclasses", false),
         "NodePool" => ("nodepools", false),
         "Deployment" => ("deployments", true),
+        "ReplicaSet" => ("replicasets", true),
         "ConfigMap" => ("configmaps", true),
         "PodDisruptionBudget" => ("poddisruptionbudgets", true),
         other => anyhow::bail!("the quick start has a {other}, which `make run` cannot apply"),

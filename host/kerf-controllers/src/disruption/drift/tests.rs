@@ -302,3 +302,14 @@ fn what_cannot_be_looked_at_leaves_drift_as_it_was() {
     assert!(outlives_unknown(reason::IMAGE_DRIFT));
     assert!(!outlives_unknown(reason::REQUIREMENTS_DRIFTED));
 }
+
+#[test]
+fn a_claim_of_another_provider_never_drifts() {
+    let mut case = Case::new();
+    POOL_HASH.put("2", case.claim.annotations_mut());
+    let class = &mut case.claim.spec.node_class_ref;
+    class.group = crate::adoption::OTHER_GROUP.to_owned();
+    class.kind = "ECSNodeClass".to_owned();
+
+    assert_eq!(case.judge(), Verdict::Current);
+}

@@ -1,0 +1,199 @@
+//! `cargo xtask bench burst`: thousands of pods at once, on nothing; how soon is everything launched and bound?
+//!
+//! The floor is measured in the same run: the same pods once more, onto the nodes that are there then, without kerf.
+//! No autoscaler can be faster than that on this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use control_plane::Options;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::audit::{Act, Audit};
+use crate::demo::manifests;
+use crate::process;
+use crate::rig::{Build, Rig};
+use crate::workload::{self, Row};
+
+/// What the issue asks for.
+const LAUNCH_MAX_SECS: f64 = 2.5;
+const BOUND_MAX_SECS: f64 = 18.0;
+const FLOOR_FACTOR_MAX: f64 = 1.2;
+const CPU_MAX_SECS: f64 = 6.0;
+const RSS_MAX_MIB: u64 = 50;
+const PATIENCE: Duration = Duration::from_secs(300);
+const WORLD: &str = "timing: {visibleAfterMs: 0, startingAfterMs: 0, runningAfterMs: 0}\n";
+const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// Options of `burst`.
+#[derive(Debug, Parser)]
+#[command(name = "burst", no_binary_name = true)]
+struct Args {
+    /// Table of ReplicaSets.
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Start what is built already.
+    #[arg(long)]
+    no_build: bool,
+}
+
+/// One creation of all pods.
+#[derive(Debug, Clone, Copy)]
+struct Wave {
+    first_created: Timestamp,
+    last_created: Timestamp,
+    last_bound: Timestamp,
+}
+
+impl Wave {
+    fn bound_secs(&self) -> f64 {
+        secs(self.last_created, self.last_bound)
+    }
+}
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let args = Args::try_parse_from(args)?;
+    let rows = workload::read(&args.file)?;
+    if !args.no_build {
+        process::build_release()?;
+    }
+    let options = Options {
+        audit_log: true,
+        ..Options::default()
+    };
+    let mut rig = Rig::start("burst", Build::Release, options, WORLD)?;
+    rig.api.delete("/apis/karpenter.sh/v1/nodepools/default")?;
+    manifests::apply(&rig.api, &pool())?;
+    rig.start_kerf(&["--batch-idle-duration", "1s"])?;
+    rig.until("the pool is ready", PATIENCE, pool_is_ready)?;
+    let (idle_cpu, idle_rss) = rig.kerf_usage();
+
+    let burst = wave(&mut rig, &rows)?;
+    let (cpu, rss) = rig.kerf_usage();
+    let launches = launches(&rig)?;
+    let last_launch = launches.last().copied().context("no launch")?;
+    let nodes = rig.api.list("/api/v1/nodes")?.len();
+    rig.kill_kerf();
+    clear(&mut rig)?;
+    let floor = wave(&mut rig, &rows).context("the floor")?.bound_secs();
+
+    let launch_secs = secs(burst.last_created, last_launch);
+    let bound_max = BOUND_MAX_SECS.max(FLOOR_FACTOR_MAX * floor);
+    let result = json!({
+        "pods": workload::pods(&rows), "nodes": nodes, "launches": launches.len(),
+        "createSeconds": secs(burst.first_created, burst.last_created),
+        "lastPodToLastLaunchSeconds": launch_secs, "lastPodToLastLaunchMax": LAUNCH_MAX_SECS,
+        "lastPodToAllBoundSeconds": burst.bound_secs(), "lastPodToAllBoundMax": bound_max,
+        "floorSeconds": floor,
+        "cpuSeconds": cpu, "cpuMax": CPU_MAX_SECS, "peakRssMib": rss, "peakRssMax": RSS_MAX_MIB,
+        "idleCpuSeconds": idle_cpu, "idlePeakRssMib": idle_rss, "profile": Build::Release.as_str(),
+    });
+    report(&args, &result);
+    let is_met = launch_secs <= LAUNCH_MAX_SECS
+        && burst.bound_secs() <= bound_max
+        && cpu <= CPU_MAX_SECS
+        && rss <= RSS_MAX_MIB;
+    if !is_met {
+        bail!("a figure is beyond its limit");
+    }
+    Ok(())
+}
+
+fn secs(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64()
+}
+
+/// Both capacity types, every amd64 type, no limits; nothing is removed again.
+fn pool() -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "burst"},
+        "spec": {
+            "template": {"spec": {
+                "requirements": [
+                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
+                ],
+                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
+            }},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
+        },
+    })
+}
+
+fn pool_is_ready(rig: &Rig) -> Result<bool> {
+    let pools = rig.api.list("/apis/karpenter.sh/v1/nodepools")?;
+    let is_ready = |pool: &Value| {
+        let conditions = pool["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+    };
+    Ok(pools.len() == 1 && pools.iter().all(is_ready))
+}
+
+/// Creates all pods and waits until all are bound.
+fn wave(rig: &mut Rig, rows: &[Row]) -> Result<Wave> {
+    let wanted = workload::pods(rows);
+    let mut audit = Audit::from_now(rig.control_plane.logs_dir().join("audit.log"))?;
+    for row in rows {
+        manifests::apply(&rig.api, &row.manifest())?;
+    }
+    let (mut created, mut bound) = (Vec::new(), Vec::new());
+    let outcome = rig.until("every pod bound", PATIENCE, |_| {
+        for (act, at) in audit.news()? {
+            match act {
+                Act::Created => created.push(at),
+                Act::Bound => bound.push(at),
+            }
+        }
+        Ok(bound.len() >= wanted)
+    });
+    outcome.with_context(|| {
+        format!(
+            "{} of {wanted} created, {} bound",
+            created.len(),
+            bound.len()
+        )
+    })?;
+    let missing = "no pod was created";
+    Ok(Wave {
+        first_created: created.iter().min().copied().context(missing)?,
+        last_created: created.iter().max().copied().context(missing)?,
+        last_bound: bound.iter().max().copied().context(missing)?,
+    })
+}
+
+/// Takes all pods away; the nodes stay.
+fn clear(rig: &mut Rig) -> Result<()> {
+    rig.api.delete(REPLICA_SETS)?;
+    rig.until("no pod", PATIENCE, |rig| {
+        Ok(rig.api.list(&format!("{PODS}?limit=1"))?.is_empty())
+    })
+}
+
+/// When instances were asked for, in order.
+fn launches(rig: &Rig) -> Result<Vec<Timestamp>> {
+    let calls = rig.ask_sim("/_sim/calls")?;
+    let calls = calls.as_array().into_iter().flatten();
+    let launches = calls.filter(|it| it["action"] == "RunInstances" && it["outcome"] == "OK");
+    let mut at: Vec<Timestamp> = launches
+        .filter_map(|it| it["at"].as_str()?.parse().ok())
+        .collect();
+    at.sort_unstable();
+    Ok(at)
+}
+
+fn report(args: &Args, result: &Value) {
+    if args.json {
+        println!("{result}");
+        return;
+    }
+    for (name, value) in result.as_object().into_iter().flatten() {
+        println!("{name}={value}");
+    }
+}
