@@ -2,17 +2,27 @@
 //!
 //! Start at [`decide()`]; what comes out is a [`command::Decision`].
 
+mod balanced;
+mod book;
 pub mod budget;
+mod candidate;
 pub mod command;
+mod consolidate;
 pub(crate) mod cost;
 pub mod cron;
 pub mod decide;
+mod drift;
 pub mod emptiness;
 pub mod kept;
+mod offers;
+mod pass;
 pub mod pod_budget;
 pub mod settings;
+mod static_drift;
+pub mod validate;
 
 pub use command::{Command, CommandKind, Decision};
 pub use decide::decide;
 pub use kept::{KeptKind, KeptNode, KeptReason};
 pub use settings::DisruptionSettings;
+pub use validate::{Invalid, validate};

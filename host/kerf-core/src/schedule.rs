@@ -17,6 +17,7 @@ mod explain;
 mod finalize;
 mod improve;
 mod intake;
+mod journal;
 mod limits;
 mod merge;
 mod nodes;
@@ -30,6 +31,7 @@ mod round;
 mod sets;
 mod settle;
 mod shelf;
+pub(crate) mod simulate;
 mod taints;
 mod topology;
 mod vector;
@@ -47,6 +49,7 @@ use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
+pub(crate) use finalize::keep_offerings;
 pub(crate) use pool::{node_class_label, template_requirements, type_meets};
 use round::Round;
 

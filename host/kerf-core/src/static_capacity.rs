@@ -3,7 +3,7 @@
 //! [`static_capacity`] says which claims to create and which to remove; pods play no part but in the choice of what goes.
 
 mod surplus;
-mod template;
+pub(crate) mod template;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,13 +2,14 @@
 //! of xtask (CRDs, the control plane) would make that build minutes long and the measured memory wrong.
 //!
 //! Each subcommand makes an input, times one call of kerf-core on it, and prints one JSON object. Start at
-//! [`scheduling`].
+//! [`scheduling`] and [`consolidation`].
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "this command talks to a person at a terminal"
 )]
 
+mod consolidation;
 mod dice;
 mod memory;
 mod scheduling;
@@ -24,6 +25,8 @@ use clap::Parser;
 enum Command {
     /// One scheduling round on an empty cluster.
     Scheduling(scheduling::Args),
+    /// Consolidation of a fleet that is a third full.
+    Consolidation(consolidation::Args),
 }
 
 fn main() -> ExitCode {
@@ -39,5 +42,6 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     match Command::parse() {
         Command::Scheduling(args) => scheduling::run(&args),
+        Command::Consolidation(args) => consolidation::run(&args),
     }
 }

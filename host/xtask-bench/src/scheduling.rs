@@ -8,7 +8,7 @@ mod catalog;
 mod manifest;
 mod mix;
 mod trace;
-mod world;
+pub(crate) mod world;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

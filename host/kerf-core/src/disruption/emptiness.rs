@@ -149,7 +149,7 @@ fn forbidden(node: &Node, now: Timestamp) -> Result<(), KeptReason> {
     }
 }
 
-fn quiet_since(node: &Node) -> Option<Timestamp> {
+pub(super) fn quiet_since(node: &Node) -> Option<Timestamp> {
     node.last_pod_event
         .max(node.initialized_at)
         .or(node.created_at)

@@ -54,6 +54,12 @@ impl Bits {
         }
     }
 
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for (word, away) in self.0.iter_mut().zip(&other.0) {
+            *word &= !away;
+        }
+    }
+
     pub(super) fn unite(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

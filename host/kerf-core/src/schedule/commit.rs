@@ -15,6 +15,9 @@ impl Round<'_> {
     pub(super) fn commit(&mut self, pod: usize, class: &Class, spot: &Spot) {
         let host = match spot {
             Spot::Node(node) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.nodes.push(self.nodes.before(*node, class));
+                }
                 self.nodes.place(*node, class);
                 Host::Node(*node)
             }
@@ -171,6 +174,9 @@ impl Round<'_> {
             }
         };
         self.topology.groups[id].record(host, domain);
+        if let Some(journal) = &mut self.journal {
+            journal.counts.push((id, host, domain, true));
+        }
     }
 
     /// The `minValues` that a new claim must keep; none when they cannot be kept.

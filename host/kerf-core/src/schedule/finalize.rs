@@ -239,6 +239,20 @@ impl<'r, 's> Finalizer<'r, 's> {
     }
 }
 
+/// Leaves a planned claim only some of its offerings, and says so in its requirements.
+pub(crate) fn keep_offerings(
+    claim: &mut PlannedClaim,
+    keep: impl FnMut(&&PlannedOffering) -> bool,
+) {
+    let kept: Arc<[PlannedOffering]> = claim.offerings.iter().filter(keep).cloned().collect();
+    if kept.len() == claim.offerings.len() {
+        return;
+    }
+    claim.requirements = Arc::new(narrowed_requirements(&claim.requirements, &kept));
+    claim.reason = reason(claim.pods.len(), &kept);
+    claim.offerings = kept;
+}
+
 fn roomy_shapes(round: &Round<'_>) -> Vec<Option<RoomyShapes>> {
     let mut claims = vec![0; round.pools.len()];
     for claim in &round.claims.all {

@@ -29,6 +29,8 @@ pub(super) struct Nodes {
     pub(super) entries: Vec<NodeEntry>,
     pub(super) shelf: Shelf,
     active: Bits,
+    /// Nodes that take no pods although they are active: what a simulation has closed.
+    pub(super) closed: Bits,
     /// Nodes by topology key and domain.
     by_domain: Vec<FxHashMap<usize, Bits>>,
     /// The domains of all nodes, by topology key.
@@ -37,6 +39,9 @@ pub(super) struct Nodes {
     without_key: Vec<Bits>,
     compatible: FxHashMap<(SetId, TolerationsId), Rc<Bits>>,
 }
+
+/// Which of the nodes that are equally far in their lives are filled first: those of the least number.
+pub(super) type NodeOrder<'o> = &'o dyn Fn(&Node) -> usize;
 
 /// A node and what is on it.
 #[derive(Debug)]
@@ -56,12 +61,14 @@ impl Nodes {
         resources: &ResourceIndex,
         taints: &mut TaintTable,
         domains: &mut Domains,
+        order: NodeOrder<'_>,
     ) -> Self {
         let mut sorted: Vec<&Arc<Node>> = snapshot.nodes.iter().collect();
         sorted.sort_by_key(|node| {
             (
                 !node.is_initialized,
                 node.name.is_none(),
+                order(node),
                 node.display_name().to_owned(),
             )
         });
@@ -70,6 +77,7 @@ impl Nodes {
             entries: Vec::new(),
             shelf: Shelf::default(),
             active: Bits::default(),
+            closed: Bits::default(),
             by_domain: vec![FxHashMap::default(); keys.len()],
             all_domains: vec![Bits::default(); keys.len()],
             without_key: vec![Bits::default(); keys.len()],
@@ -189,6 +197,28 @@ impl Nodes {
         self.shelf.set(idx, room);
     }
 
+    /// What [`Self::place`] will change about a node for a pod of the class.
+    pub(super) fn before(&self, idx: usize, class: &Class) -> NodeBefore {
+        let entry = &self.entries[idx];
+        let attaches = class.spec.volumes.iter().any(|it| it.attachment.is_some());
+        NodeBefore {
+            node: idx,
+            room: self.shelf.room(idx).clone(),
+            ports: entry.ports.len(),
+            attachments: attaches.then(|| entry.attachments.clone()),
+        }
+    }
+
+    /// Takes back what was placed on a node since then.
+    pub(super) fn restore(&mut self, before: NodeBefore) {
+        let entry = &mut self.entries[before.node];
+        entry.ports.truncate(before.ports);
+        if let Some(attachments) = before.attachments {
+            entry.attachments = attachments;
+        }
+        self.shelf.set(before.node, before.room);
+    }
+
     /// All nodes by target; a claim's name finds its node too, once there is one.
     pub(super) fn by_target(&self) -> BTreeMap<PlacementTarget, usize> {
         let targets = self.entries.iter().enumerate().flat_map(|(idx, entry)| {
@@ -207,6 +237,21 @@ impl Nodes {
             (Some(name), _) => PlacementTarget::Node(name.clone()),
             (None, claim) => PlacementTarget::InFlight(claim.clone().unwrap_or_default()),
         }
+    }
+}
+
+/// A node before a pod was placed on it.
+#[derive(Debug)]
+pub(super) struct NodeBefore {
+    node: usize,
+    room: Vector,
+    ports: usize,
+    attachments: Option<BTreeMap<String, BTreeSet<String>>>,
+}
+
+impl NodeBefore {
+    pub(super) fn node(&self) -> usize {
+        self.node
     }
 }
 

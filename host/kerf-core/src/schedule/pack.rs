@@ -49,6 +49,18 @@ pub(super) fn pack(
     Some(Filler::new(&problem, &values, items).fill_all(work))
 }
 
+/// What a pod of each item must cost at least, in the unit of the prices; none when some item fits no bin.
+pub(super) fn values_of(
+    items: &[Item],
+    bins: &[Bin],
+    places: usize,
+    work: &mut u64,
+) -> Option<Vec<f64>> {
+    let problem = Problem::new(items, bins, places)?;
+    *work += u64::from(ROUNDS) * (items.len() * problem.bins.len()) as u64 / WORK_RATIO;
+    Some(problem.values().items)
+}
+
 /// One unit of work is a pod tried on a node, which takes about as long as this many steps here.
 const WORK_RATIO: u64 = 16;
 

@@ -75,7 +75,12 @@ impl Round<'_> {
     }
 
     /// The first node that can take the pod; with a home, that one or none.
-    fn find_node(&mut self, guest: Guest<'_>, set: SetId, home: Option<usize>) -> Option<usize> {
+    pub(super) fn find_node(
+        &mut self,
+        guest: Guest<'_>,
+        set: SetId,
+        home: Option<usize>,
+    ) -> Option<usize> {
         if self.nodes.entries.is_empty() {
             return None;
         }
@@ -86,6 +91,7 @@ impl Round<'_> {
             return None;
         }
         let mut members = Bits::clone(&suits);
+        members.subtract(&self.nodes.closed);
         if let Some(home) = home {
             members.intersect(&std::iter::once(home).collect());
         }
@@ -283,7 +289,7 @@ impl Round<'_> {
         ))
     }
 
-    fn find_new_claim(&mut self, guest: Guest<'_>, wanted: SetId) -> Option<NewClaim> {
+    pub(super) fn find_new_claim(&mut self, guest: Guest<'_>, wanted: SetId) -> Option<NewClaim> {
         if !HostBlocks::of(guest, &self.topology).allow_new_host() {
             return None;
         }

@@ -58,12 +58,23 @@ pub(super) fn place_all(
     homes: &Homes,
     budget: WorkBudget,
 ) -> Outcome {
-    let pods = (0..round.pods.len()).map(|pod| (pod, None)).collect();
+    place_some(round, classes, 0..round.pods.len(), homes, budget)
+}
+
+/// Places some of the round's pods, in that order, until a whole pass over those that are left changes nothing.
+pub(super) fn place_some(
+    round: &mut Round<'_>,
+    classes: &mut [Class],
+    pods: impl Iterator<Item = usize>,
+    homes: &Homes,
+    budget: WorkBudget,
+) -> Outcome {
+    let pods: VecDeque<(usize, Option<usize>)> = pods.map(|pod| (pod, None)).collect();
     let mut queue = Queue {
+        order: Vec::with_capacity(pods.len()),
         pods,
         hopeless: Vec::new(),
         placements: Vec::new(),
-        order: Vec::with_capacity(round.pods.len()),
         placed: 0,
         budget: budget.0,
     };

@@ -10,8 +10,9 @@ use rustc_hash::FxHashMap;
 use super::claims::Claims;
 use super::class::{ATTACHMENTS_PREFIX, ClassContext, ClassTable, classify};
 use super::domains::Domains;
+use super::journal::Journal;
 use super::limits::{self, Remaining};
-use super::nodes::Nodes;
+use super::nodes::{NodeOrder, Nodes};
 use super::pool::{PoolContext, PoolEntry, Reservations};
 use super::sets::{SetId, SetTable};
 use super::taints::TaintTable;
@@ -39,6 +40,7 @@ pub(super) struct Seat {
 }
 
 /// The state of a round.
+#[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) resources: ResourceIndex,
@@ -62,6 +64,8 @@ pub(super) struct Round<'a> {
     /// Nodes of each pool by zone, those that are planned and have settled on a zone too.
     pub(super) zone_nodes: Vec<BTreeMap<Arc<str>, u32>>,
     pub(super) work: u64,
+    /// What has changed since a simulation began, so that it can be taken back; none while nothing will be.
+    pub(super) journal: Option<Journal>,
 }
 
 impl<'a> Round<'a> {
@@ -69,6 +73,16 @@ impl<'a> Round<'a> {
         snapshot: &'a Snapshot,
         preferences: &Preferences,
         pods: Vec<Arc<Pod>>,
+    ) -> Self {
+        Self::in_order(snapshot, preferences, pods, &|_| 0)
+    }
+
+    /// A round that fills nodes in that order.
+    pub(super) fn in_order(
+        snapshot: &'a Snapshot,
+        preferences: &Preferences,
+        pods: Vec<Arc<Pod>>,
+        order: NodeOrder<'_>,
     ) -> Self {
         let growing = growing_pools(snapshot);
         let resources = resource_index(snapshot, &growing, &pods);
@@ -104,7 +118,7 @@ impl<'a> Round<'a> {
             .iter()
             .map(|pool| PoolEntry::new(pool, preferences.pools.get(&pool.name), &mut ctx))
             .collect();
-        let nodes = Nodes::new(snapshot, &resources, &mut taints, &mut domains);
+        let nodes = Nodes::new(snapshot, &resources, &mut taints, &mut domains, order);
         let mut round = Self {
             limits: limits::of_pools(&pools, snapshot, &resources),
             zone_nodes: pools
@@ -127,6 +141,7 @@ impl<'a> Round<'a> {
             pods,
             class_of,
             work: 0,
+            journal: None,
         };
         round.find_eligible_domains();
         round.count_bound_pods(&inverse_of_bound);
@@ -219,7 +234,11 @@ impl<'a> Round<'a> {
     }
 }
 
-fn domain_on(topology: &Topology, id: GroupId, node: &super::nodes::NodeEntry) -> Option<usize> {
+pub(super) fn domain_on(
+    topology: &Topology,
+    id: GroupId,
+    node: &super::nodes::NodeEntry,
+) -> Option<usize> {
     match topology.groups[id].identity.key {
         GroupKey::Label(key) => node.domain(key),
         GroupKey::Hostname => None,

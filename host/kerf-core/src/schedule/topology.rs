@@ -128,6 +128,24 @@ impl HostCounts {
     }
 }
 
+impl HostCounts {
+    fn remove(&mut self, host: usize, max_skew: u32) {
+        let Some(count) = self.counts.get_mut(host).filter(|count| **count > 0) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.present.remove(host);
+        }
+        if *count < max_skew {
+            self.full.remove(host);
+        }
+        if *count <= max_skew {
+            self.overfull.remove(host);
+        }
+    }
+}
+
 /// Where a pod is: the host and, by topology key, its domain.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Host {
@@ -164,6 +182,27 @@ impl Group {
                 match host {
                     Host::Node(idx) => self.on_nodes.add(idx, max_skew),
                     Host::Claim(idx) => self.on_claims.add(idx, max_skew),
+                }
+            }
+        }
+    }
+
+    /// Takes back [`Self::record`].
+    pub(super) fn unrecord(&mut self, host: Host, domain: Option<usize>) {
+        match (self.identity.key, domain) {
+            (GroupKey::Label(_), Some(domain)) => {
+                if let Some(count) = self.counts.get_mut(domain).filter(|count| **count > 0) {
+                    *count -= 1;
+                    self.total = self.total.saturating_sub(1);
+                }
+            }
+            (GroupKey::Label(_), None) => {}
+            (GroupKey::Hostname, _) => {
+                let max_skew = self.max_skew();
+                self.total = self.total.saturating_sub(1);
+                match host {
+                    Host::Node(idx) => self.on_nodes.remove(idx, max_skew),
+                    Host::Claim(idx) => self.on_claims.remove(idx, max_skew),
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::resources::Resources;
 use crate::schedule::{node_class_label, template_requirements, type_meets};
 
 /// A pool's template and what it can become now.
-pub(super) struct Template<'a> {
+pub(crate) struct Template<'a> {
     pool: &'a NodePool,
     requirements: Arc<Requirements>,
     /// What can be bought, with how good it is: higher scores first, then reservations, then lower prices.
@@ -30,7 +30,7 @@ pub(super) struct Template<'a> {
 type Rank = (Reverse<i64>, bool, Price);
 
 impl<'a> Template<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         pool: &'a NodePool,
         preferences: Option<&PoolPreferences>,
         nodes: &[&Node],
@@ -74,7 +74,7 @@ impl<'a> Template<'a> {
     }
 
     /// The next claim. Zones take turns at equal price, as in scheduling.
-    pub(super) fn claim(&mut self, reason: &str) -> Option<PlannedClaim> {
+    pub(crate) fn claim(&mut self, reason: &str) -> Option<PlannedClaim> {
         let offerings = self.offerings();
         let (instance_type, first) = *offerings.first()?;
         *self.nodes.entry(first.zone.clone()).or_default() += 1;

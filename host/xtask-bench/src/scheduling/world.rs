@@ -75,7 +75,7 @@ fn snapshot(pool: NodePool, pending_pods: Vec<Arc<Pod>>) -> Snapshot {
 }
 
 /// `size` vCPUs with 2 GiB and 10 pods each, at 0.1 per vCPU and per 10^9 bytes, spot as dear as on-demand.
-fn fake_type(size: u32) -> InstanceType {
+pub(crate) fn fake_type(size: u32) -> InstanceType {
     let size = i64::from(size);
     let memory = 2 * size * GIBIBYTE;
     // In millionths: 0.1 per vCPU, and 0.1 per 10^9 bytes is one per 10^4.
