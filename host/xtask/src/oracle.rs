@@ -58,6 +58,37 @@ pub(crate) struct Args {
     /// Try the case of a file instead of drawn ones.
     #[arg(long, value_name = "FILE", conflicts_with = "planted")]
     file: Option<PathBuf>,
+    /// Print the plan of the case of --file, or else of --seed, and try nothing.
+    #[arg(long, conflicts_with = "planted")]
+    plan: bool,
+}
+
+/// Prints where each pod goes, in the order of the plan.
+fn show_plan(case: &Case) -> Result<()> {
+    let trial::Planned { plan, .. } = trial::plan(case)?;
+    for uid in &plan.order {
+        let placement = plan.placements.iter().find(|it| it.pod.uid == *uid);
+        let claim = plan
+            .new_claims
+            .iter()
+            .position(|it| it.pods.iter().any(|pod| pod.uid == *uid));
+        match (placement, claim) {
+            (Some(it), _) => println!("{uid} -> {:?}", it.node),
+            (None, Some(idx)) => {
+                let claim = &plan.new_claims[idx];
+                println!(
+                    "{uid} -> new-{idx} of {}: {}",
+                    claim.pool, claim.requirements
+                );
+            }
+            (None, None) => println!("{uid} -> nowhere"),
+        }
+    }
+    for group in &plan.unschedulable {
+        let names: Vec<&str> = group.pods.iter().map(|pod| &*pod.name).collect();
+        println!("{}: {}", names.join(" "), group.reason);
+    }
+    Ok(())
 }
 
 /// Where failing cases are kept, below the root of the workspace; all of them are tried in each test run.
@@ -79,6 +110,12 @@ struct Tally {
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.planted {
         return planted::run(args.cases, args.seed, args.shrunk.as_deref());
+    }
+    if args.plan {
+        return show_plan(&match &args.file {
+            Some(path) => Case::load(path)?,
+            None => Case::draw(args.seed),
+        });
     }
     if let Some(path) = &args.file {
         return try_file(&Api::new(&start()?)?, path);
@@ -267,6 +304,7 @@ mod tests {
             planted: false,
             shrunk: None,
             file: None,
+            plan: false,
         };
 
         run(&args).unwrap();
