@@ -90,8 +90,8 @@ fn wrong_values_are_refused_with_a_message_that_says_where() {
             "at '/settings/ignoreDRARequests': value must be true",
         ),
         (
-            "settings.featureGates.nodeOverlay=true",
-            "at '/settings/featureGates': additional properties 'nodeOverlay' not allowed",
+            "settings.featureGates.noSuchGate=true",
+            "at '/settings/featureGates': additional properties 'noSuchGate' not allowed",
         ),
         (
             "controller.metrics.port=70000",
