@@ -36,10 +36,10 @@ pub(crate) struct UpstreamType {
 }
 
 /// What spot costs there of the on-demand price.
-#[cfg_attr(not(test), expect(dead_code, reason = "bench scale-in reads it"))]
+#[expect(dead_code, reason = "bench scale-in reads it")]
 pub(crate) const UPSTREAM_SPOT_PART: f64 = 0.7;
 /// Its zones.
-#[cfg_attr(not(test), expect(dead_code, reason = "bench scale-in reads it"))]
+#[expect(dead_code, reason = "bench scale-in reads it")]
 pub(crate) const UPSTREAM_ZONES: [&str; 4] =
     ["test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d"];
 
