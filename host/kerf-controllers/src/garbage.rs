@@ -184,18 +184,22 @@ async fn delete_lost(
         if nodes.iter().any(|node| is_ready(node)) {
             continue;
         }
-        let note = "the cloud does not know its instance any more: it was released from outside, or died at its start";
-        context
-            .events
-            .warning(claim, event::DISRUPTION_TERMINATING, note)
-            .await;
-        let disruption = Disruption {
-            reason: "garbage_collected",
-            note,
-        };
-        if let Err(error) = disrupt(claim, &api, context, &disruption).await {
-            tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot delete the claim of a lost instance");
-        }
+        collect(claim, &api, context).await;
+    }
+}
+
+async fn collect(claim: &NodeClaim, api: &Api<NodeClaim>, context: &Context) {
+    let note = "the cloud does not know its instance any more: it was released from outside, or died at its start";
+    context
+        .events
+        .warning(claim, event::DISRUPTION_TERMINATING, note)
+        .await;
+    let disruption = Disruption {
+        reason: "garbage_collected",
+        note,
+    };
+    if let Err(error) = disrupt(claim, api, context, &disruption).await {
+        tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot delete the claim of a lost instance");
     }
 }
 

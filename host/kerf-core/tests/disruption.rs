@@ -15,5 +15,3 @@ mod kit;
 mod properties;
 #[path = "disruption/table.rs"]
 mod table;
-#[path = "disruption/validation.rs"]
-mod validation;

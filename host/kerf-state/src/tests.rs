@@ -7,6 +7,7 @@ use expect_test::{Expect, expect};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;

@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn each_part_of_a_document_has_its_line() {
-        let text = "# one\na:\n  - name: n\n    b: 1\n  - {c: 2,\n     d/e: 3}\n---\n# nothing\n---\nf: 1\n";
+        let text = "# one\na:\n  - name: web\n    b: 1\n  - {c: 2,\n     d/e: 3}\n---\n# nothing\n---\nf: 1\n";
 
         let documents = read(text);
 
@@ -365,7 +365,7 @@ mod tests {
         let line = |path| documents[0].line_of(path);
         assert_eq!(line("a"), 2);
         assert_eq!(line("a[0].b"), 4);
-        assert_eq!(line("a[n].b"), 4);
+        assert_eq!(line("a[web].b"), 4);
         assert_eq!(line("a[1].c"), 5);
         assert_eq!(line("a[1][d/e]"), 6);
         assert_eq!(line("a[1].missing"), 5);

@@ -87,7 +87,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         krate: "xtask",
-        may_use: &["kerf-core", "kerf-api", "control-plane"],
+        may_use: &["kerf-core", "kerf-api", "kerf-state", "control-plane"],
         never: &["wasmtime", "kerf-cloud"],
     },
     // Built for release before each measurement, so it must stay small.

@@ -15,8 +15,8 @@ use super::pack::{Bin, Item, values_of};
 use super::place::Spot;
 use super::queue::place_some;
 use super::round::Round;
-use crate::ids::{NodeClaimName, PodUid};
-use crate::plan::{Placement, PlacementReason, PlacementTarget, PlannedClaim, WorkBudget};
+use crate::ids::NodeClaimName;
+use crate::plan::{Placement, PlacementReason, PlannedClaim, WorkBudget};
 use crate::pod::Pod;
 use crate::preferences::Preferences;
 use crate::price::Price;
@@ -199,47 +199,6 @@ impl<'a> Simulator<'a> {
             waiting = left;
         }
         true
-    }
-
-    /// Takes nodes out and places their pods where they were promised: on that node, or, without one, on a claim that is
-    /// not looked at here. Pods that nobody promised a place go to any node. Says whether all found room.
-    pub(crate) fn try_promises(
-        &mut self,
-        nodes: &[usize],
-        promises: &BTreeMap<PodUid, Option<PlacementTarget>>,
-    ) -> bool {
-        self.begin(nodes);
-        let by_target = self.round.nodes.by_target();
-        for pod in self.pods_of(nodes) {
-            let home = match promises.get(&self.round.pods[pod].uid) {
-                Some(None) => continue,
-                Some(Some(target)) => match by_target.get(target) {
-                    Some(home) => Some(*home),
-                    None => return false,
-                },
-                None => None,
-            };
-            let found = match home {
-                Some(home) => self.find_home(pod, home),
-                None => self.find_on_nodes(pod).ok(),
-            };
-            match found {
-                Some(spot) => self.commit(pod, &spot),
-                None => return false,
-            }
-        }
-        true
-    }
-
-    fn find_home(&mut self, pod: usize, home: usize) -> Option<(usize, usize)> {
-        let class = &self.classes[self.round.class_of[pod]];
-        let mut variants = class.variants.iter().enumerate();
-        let found = variants.find(|(_, variant)| {
-            let guest = Guest { class, variant };
-            let set = variant.set;
-            set.is_some_and(|set| self.round.find_node(guest, set, Some(home)).is_some())
-        });
-        found.map(|(variant, _)| (variant, home))
     }
 
     /// Takes nodes out and places their pods on the others and on new claims. The price is that of the claims, at the

@@ -252,7 +252,7 @@ fn empty_drifted_and_underutilized_nodes_go_in_one_pass_and_a_blocked_pool_starv
     let of_other = Node {
         pool: Some("other".into()),
         ..labelled(
-            node("x", "g.8", vec![pod("x", 500)]),
+            node("x", "g.8", vec![pod("x", 7500)]),
             labels::NODE_POOL,
             "other",
         )

@@ -6,7 +6,6 @@ const SOURCES: &[&str] = &[
     include_str!("consolidation.rs"),
     include_str!("drift.rs"),
     include_str!("properties.rs"),
-    include_str!("validation.rs"),
     include_str!("../../src/disruption/budget.rs"),
     include_str!("../../src/disruption/cron.rs"),
     include_str!("../../src/disruption/emptiness/tests.rs"),
@@ -123,17 +122,6 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "running_pods_do_not_move_to_nodes_that_have_not_initialised",
             "pending_pods_keep_the_room_that_they_will_take_and_block_nothing",
-        ],
-    ),
-    (
-        "5.13 validation",
-        &[
-            "a_command_holds_while_nothing_has_changed",
-            "f65_a_pod_that_forbids_disruption_and_came_meanwhile_stops_the_command",
-            "a_promise_whose_room_is_taken_stops_the_command",
-            "f64_an_empty_node_that_got_a_pod_is_not_removed",
-            "a_command_over_budget_or_for_a_node_that_is_gone_stops",
-            "what_was_decided_holds_on_an_unchanged_cluster",
         ],
     ),
     (

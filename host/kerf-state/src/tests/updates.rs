@@ -65,6 +65,7 @@ fn the_index_is_synced_when_every_kind_was_listed() {
     cluster.reset::<StorageClass>([]);
     cluster.reset::<CSINode>([]);
     cluster.reset::<Namespace>([]);
+    cluster.reset::<PodDisruptionBudget>([]);
     assert!(cluster.is_synced());
 }
 

@@ -223,7 +223,7 @@ mod tests {
         .unwrap()
     }
 
-    fn claim(group: &str, status: serde_json::Value) -> NodeClaim {
+    fn claim(group: &str, status: &serde_json::Value) -> NodeClaim {
         serde_json::from_value(json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
             "metadata": {"name": "c-1", "labels": {label::NODEPOOL: "p"}},
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn pools_and_claims_of_both_providers_stay_as_they_are() {
         let pools = vec![pool("p", OTHER_GROUP), pool("q", label::PROVIDER_DOMAIN)];
-        let report = judge(&seen(pools, vec![claim(OTHER_GROUP, launched())]));
+        let report = judge(&seen(pools, vec![claim(OTHER_GROUP, &launched())]));
 
         assert_eq!(report.obstacles, Vec::<String>::new());
         assert_eq!(report.kept, 1);
@@ -267,7 +267,7 @@ mod tests {
     fn a_pool_without_a_class_of_ours_is_in_the_way_and_so_is_a_claim_that_is_not_launched() {
         let mut world = seen(
             vec![pool("p", OTHER_GROUP)],
-            vec![claim(OTHER_GROUP, json!({}))],
+            vec![claim(OTHER_GROUP, &json!({}))],
         );
         world.classes.clear();
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn other_clouds_are_left_alone_and_old_drift_is_told() {
-        let mut drifted = claim(label::PROVIDER_DOMAIN, launched());
+        let mut drifted = claim(label::PROVIDER_DOMAIN, &launched());
         let annotations = drifted.annotations_mut();
         annotations.insert(annotation::NODEPOOL_HASH.to_owned(), "1".to_owned());
         annotations.insert(

@@ -133,7 +133,10 @@ fn wrong_values_are_refused_with_the_reason() {
             "no feature gate is called \"NoSuchGate\"",
         ),
         ("--feature-gates=NodeRepair", "NodeRepair=true"),
-        ("--feature-gates=NodeOverlay=true", "NodeOverlay"),
+        (
+            "--feature-gates=CapacityBuffer=true",
+            "is not in this version",
+        ),
         ("--scheduler-config=profiles: []", "leave it empty"),
         ("--memory-limit=1Gi", "invalid digit"),
     ];
