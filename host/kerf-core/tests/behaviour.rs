@@ -11,6 +11,7 @@ const SOURCES: &[&str] = &[
     include_str!("../src/overlay/tests.rs"),
     include_str!("../src/requirement/tests.rs"),
     include_str!("../src/schedule/tests/basics.rs"),
+    include_str!("../src/schedule/tests/filters.rs"),
     include_str!("../src/schedule/tests/limits.rs"),
     include_str!("../src/schedule/tests/nodes.rs"),
     include_str!("../src/schedule/tests/packing.rs"),
@@ -229,6 +230,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says_so",
             "zones_of_tainted_nodes_count_unless_the_policy_says_so",
+            "a_node_that_may_be_in_another_zone_does_not_count_for_pods_that_are_bound_to_one",
         ],
     ),
     (

@@ -160,7 +160,7 @@ impl Round<'_> {
             || filter
                 .terms
                 .iter()
-                .any(|term| self.sets.combine(set, *term).is_some());
+                .any(|term| self.sets.combine(set, *term) == Some(set));
         tolerated && meets
     }
 

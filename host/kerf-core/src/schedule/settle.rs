@@ -11,7 +11,7 @@ use super::pool::Rank;
 use super::round::Round;
 use super::sets::SetId;
 use super::shelf::Blocked;
-use super::topology::{Group, GroupKey, GroupKind, HostCounts, Topology};
+use super::topology::{Group, GroupId, GroupKey, GroupKind, HostCounts, Topology};
 use crate::labels;
 use crate::planted::{self, Bug};
 
@@ -38,7 +38,34 @@ impl Round<'_> {
             }
             open = next;
         }
+        for id in &guest.class.counted {
+            if self.topology.groups[*id].has_filter() {
+                for set in &mut open {
+                    *set = self.under_filter(pool, *set, *id);
+                }
+            }
+        }
         settled.append(&mut open);
+    }
+
+    /// The set with which it is sure whether nodes count for the group: those that could pass its filter are made to. If
+    /// a claim could still become a node that passes or one that does not, its pods would count or not.
+    fn under_filter(&mut self, pool: usize, set: SetId, id: GroupId) -> SetId {
+        let filter = self.topology.groups[id].identity.filter.clone();
+        let taints = self.pools[pool].taints;
+        let is_left_out = filter
+            .tolerations
+            .is_some_and(|it| !self.taints.tolerated(taints, it));
+        let passing: Vec<SetId> = filter
+            .terms
+            .iter()
+            .filter_map(|term| self.sets.combine(set, *term))
+            .collect();
+        if is_left_out || passing.contains(&set) {
+            return set;
+        }
+        let is_sold = |it: &SetId| !self.view(pool, *it).order.is_empty();
+        passing.into_iter().find(is_sold).unwrap_or(set)
     }
 
     fn settle_key(
