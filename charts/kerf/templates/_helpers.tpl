@@ -84,6 +84,8 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
   (list "DISRUPTION_POLL_DURATION" $s.disruptionPollDuration)
+  (list "CONSOLIDATION_QUIET_DURATION" $s.consolidationQuietDuration)
+  (list "INSTANCE_TYPE_DRIFT_DELAY" $s.instanceTypeDriftDelay)
   (list "GARBAGE_COLLECTION_POLL_DURATION" $s.garbageCollectionPollDuration)
   (list "ORPHAN_GRACE_DURATION" $s.orphanGraceDuration)
   (list "LAUNCH_TIMEOUT" $s.launchTimeout)

@@ -137,10 +137,18 @@ fn drive(pods: usize) -> Result<Tally> {
     let leftovers = stage.leftovers()?;
     Ok(Tally {
         denials: audit::denials(&log),
-        unused: grants.unused(&log),
+        unused: unused(grants.unused(&log), pods < PODS),
         bound,
         leftovers,
     })
+}
+
+/// What no quick run is long enough for: an equal event is counted at once and written a minute later.
+const NEEDS_A_MINUTE: &str = "patch events.events.k8s.io";
+
+fn unused(mut rights: Vec<String>, is_quick: bool) -> Vec<String> {
+    rights.retain(|right| !(is_quick && right == NEEDS_A_MINUTE));
+    rights
 }
 
 impl Stage {

@@ -336,7 +336,7 @@ impl Draw {
         }
         if node.is_initialized
             && node.is_managed()
-            && self.late_kind("node that is being removed", 30)
+            && self.late_kind("node that is being removed", 45)
         {
             node.is_marked_for_deletion = true;
             node.taints.push(Taint::disrupted());
