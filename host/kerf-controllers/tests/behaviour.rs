@@ -103,7 +103,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "1.12 the cloud: instance types and offerings",
         &[
             "instance_types_have_labels_prices_and_offerings_per_zone",
-            "what_is_sold_out_stays_known_and_what_is_not_sold_is_left_out",
+            "f30_what_is_sold_out_stays_known_and_what_is_not_sold_is_left_out",
         ],
     ),
     (
