@@ -17,6 +17,28 @@ fn budget(name: &str, spec: &str) -> String {
     )
 }
 
+/// Deletes the only claim, as `kubectl delete nodeclaim` does; its name.
+fn delete_the_claim(stage: &Stage) -> String {
+    let claim = stage.list::<NodeClaim>().remove(0).name_any();
+    stage.delete::<NodeClaim>(&claim);
+    claim
+}
+
+fn delete_budget(stage: &Stage, name: &str) {
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), "default");
+    let deleted = stage
+        .runtime
+        .block_on(budgets.delete(name, &DeleteParams::default()));
+    deleted.expect("delete the budget");
+}
+
+fn pool_with_grace(grace: &str) -> String {
+    pool("720h", "").replace(
+        "      nodeClassRef:",
+        &format!("      terminationGracePeriod: {grace}\n      nodeClassRef:"),
+    )
+}
+
 fn until_replaced(stage: &Stage, claim: &str) {
     stage.until("the claim is gone", || async {
         let claims: Vec<NodeClaim> = stage.list_async().await;
@@ -37,9 +59,8 @@ fn a_pod_that_never_got_ready_leaves_where_its_budget_always_allows_unhealthy_po
         "maxUnavailable: 0, unhealthyPodEvictionPolicy: AlwaysAllow, selector: {matchLabels: {app: web}}",
     ));
     stage.until_bound(1);
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
 
-    stage.delete::<NodeClaim>(&claim);
+    let claim = delete_the_claim(&stage);
 
     until_replaced(&stage, &claim);
 }
@@ -60,10 +81,7 @@ fn kubectl_delete_node_drains_it_and_takes_its_claim_and_instance_with_it() {
 #[test]
 fn a_volume_that_is_still_attached_holds_the_machine_until_the_grace_is_over() {
     let stage = ready_stage("720h", "");
-    stage.apply(&pool("720h", "").replace(
-        "      nodeClassRef:",
-        "      terminationGracePeriod: 15s\n      nodeClassRef:",
-    ));
+    stage.apply(&pool_with_grace("15s"));
     stage.apply(&deployment("web", 1, "1", "1Gi", ""));
     stage.until_bound(1);
     let node = stage.list::<Node>().remove(0).name_any();
@@ -71,9 +89,8 @@ fn a_volume_that_is_still_attached_holds_the_machine_until_the_grace_is_over() {
         "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {{name: held}}\nspec: {{attacher: disk.test, nodeName: {node}, source: {{persistentVolumeName: pv-1}}}}"
     ));
     stage.apply(&deployment("web", 0, "1", "1Gi", ""));
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
 
-    stage.delete::<NodeClaim>(&claim);
+    delete_the_claim(&stage);
 
     stage.until("the claim waits for the volume", || async {
         let claims: Vec<NodeClaim> = stage.list_async().await;
@@ -111,9 +128,8 @@ fn a_pod_whose_finalizer_nobody_takes_away_and_a_kubelet_that_is_gone_do_not_hol
             .await
             .unwrap();
     });
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
 
-    stage.delete::<NodeClaim>(&claim);
+    let claim = delete_the_claim(&stage);
 
     until_replaced(&stage, &claim);
 }
@@ -127,28 +143,18 @@ fn a_budget_that_allows_nothing_holds_a_drain_and_is_told_until_it_is_gone() {
         "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
     ));
     stage.until_bound(1);
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
 
-    stage.delete::<NodeClaim>(&claim);
+    let claim = delete_the_claim(&stage);
 
     stage.until("an event that names the budget", || async {
-        let events: Api<Event> = Api::all(stage.client.clone());
-        let events = events.list(&ListParams::default()).await.ok()?.items;
-        let says = |it: &Event| {
-            it.reason.as_deref() == Some("FailedDraining")
-                && it
-                    .message
-                    .as_deref()
-                    .is_some_and(|it| it.contains("disruption budget"))
-        };
-        events.iter().any(says).then_some(())
+        let notes = draining_notes(&stage).await;
+        notes
+            .iter()
+            .any(|it| it.contains("disruption budget"))
+            .then_some(())
     });
     assert_eq!(stage.instances().len(), 1);
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), "default");
-    let deleted = stage
-        .runtime
-        .block_on(budgets.delete("none", &DeleteParams::default()));
-    deleted.expect("delete the budget");
+    delete_budget(&stage, "none");
     until_replaced(&stage, &claim);
 }
 
@@ -171,10 +177,9 @@ fn a_pod_with_two_budgets_holds_a_drain_and_each_reason_is_told_on_the_node() {
         "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
     ));
     stage.until_bound(1);
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
     let machine = stage.instances().remove(0).id;
 
-    stage.delete::<NodeClaim>(&claim);
+    let claim = delete_the_claim(&stage);
 
     stage.until("the budget that allows nothing is told", || async {
         let notes = draining_notes(&stage).await;
@@ -197,11 +202,7 @@ fn a_pod_with_two_budgets_holds_a_drain_and_each_reason_is_told_on_the_node() {
     });
     // Its pod has a place elsewhere by now, and yet it stays.
     assert!(stage.instances().iter().any(|it| it.id == machine));
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), "default");
-    let deleted = stage
-        .runtime
-        .block_on(budgets.delete("one", &DeleteParams::default()));
-    deleted.expect("delete the budget");
+    delete_budget(&stage, "one");
     until_replaced(&stage, &claim);
 }
 
@@ -209,19 +210,15 @@ fn a_pod_with_two_budgets_holds_a_drain_and_each_reason_is_told_on_the_node() {
 #[test]
 fn a_budget_does_not_block_a_node_after_its_termination_grace_period() {
     let stage = ready_stage("720h", "");
-    stage.apply(&pool("720h", "").replace(
-        "      nodeClassRef:",
-        "      terminationGracePeriod: 10s\n      nodeClassRef:",
-    ));
+    stage.apply(&pool_with_grace("10s"));
     stage.apply(&deployment("web", 1, "1", "1Gi", ""));
     stage.apply(&budget(
         "none",
         "maxUnavailable: 0, selector: {matchLabels: {app: web}}",
     ));
     stage.until_bound(1);
-    let claim = stage.list::<NodeClaim>().remove(0).name_any();
 
-    stage.delete::<NodeClaim>(&claim);
+    let claim = delete_the_claim(&stage);
 
     until_replaced(&stage, &claim);
 }

@@ -86,10 +86,11 @@ pub fn schedule_from(
     let mut round = Round::new(snapshot, preferences, intake.pods);
     let mut classes = std::mem::take(&mut round.classes.classes);
     let mut outcome = queue::place_all(&mut round, &mut classes, homes, budget);
-    let claims = round.claims.count();
+    let claims = round.claims.live().count();
     round.improve(&classes);
     round.merge_claims(&classes);
-    if round.claims.count() < claims && outcome.left.iter().any(|(_, was_tried)| *was_tried) {
+    if round.claims.live().count() < claims && outcome.left.iter().any(|(_, was_tried)| *was_tried)
+    {
         outcome = queue::place_rest(&mut round, &mut classes, outcome, budget);
     }
     let mut rejected = intake.rejected;

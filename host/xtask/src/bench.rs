@@ -3,6 +3,7 @@
 //! Measuring is a program of its own, so that a figure never comes from a development build and its build stays short.
 
 use anyhow::Result;
+use serde_json::Value;
 
 use crate::{burst, drain_all, process};
 
@@ -37,4 +38,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "--",
     ]);
     process::run(bench.args(&args.rest))
+}
+
+/// Prints the figures of a measurement: as one JSON object, or a line each.
+pub(crate) fn report(is_json: bool, result: &Value) {
+    if is_json {
+        println!("{result}");
+        return;
+    }
+    for (name, value) in result.as_object().into_iter().flatten() {
+        println!("{name}={value}");
+    }
 }

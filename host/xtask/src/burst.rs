@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::audit::{Act, Audit};
 use crate::demo::manifests;
-use crate::process;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
+use crate::{bench, process};
 
 /// What the issue asks for.
 const LAUNCH_MAX_SECS: f64 = 2.5;
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "cpuSeconds": cpu, "cpuMax": CPU_MAX_SECS, "peakRssMib": rss, "peakRssMax": RSS_MAX_MIB,
         "idleCpuSeconds": idle_cpu, "idlePeakRssMib": idle_rss, "profile": Build::Release.as_str(),
     });
-    report(&args, &result);
+    bench::report(args.json, &result);
     let is_met = launch_secs <= LAUNCH_MAX_SECS
         && burst.bound_secs() <= bound_max
         && cpu <= CPU_MAX_SECS
@@ -139,7 +139,7 @@ fn pool_is_ready(rig: &Rig) -> Result<bool> {
 /// Creates all pods and waits until all are bound.
 fn wave(rig: &mut Rig, rows: &[Row]) -> Result<Wave> {
     let wanted = workload::pods(rows);
-    let mut audit = Audit::from_now(rig.control_plane.logs_dir().join("audit.log"))?;
+    let mut audit = Audit::from_now(rig.audit_log())?;
     for row in rows {
         manifests::apply(&rig.api, &row.manifest())?;
     }
@@ -186,14 +186,4 @@ fn launches(rig: &Rig) -> Result<Vec<Timestamp>> {
         .collect();
     at.sort_unstable();
     Ok(at)
-}
-
-fn report(args: &Args, result: &Value) {
-    if args.json {
-        println!("{result}");
-        return;
-    }
-    for (name, value) in result.as_object().into_iter().flatten() {
-        println!("{name}={value}");
-    }
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use control_plane::Options;
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn drive(pods: usize) -> Result<Tally> {
     stage.drive_policy()?;
     stage.remove()?;
     // Before the uninstall: it takes the rights first, and a controller that stops then still asks for its lease.
-    let log = stage.audit_log()?;
+    let log = stage.rig.read_audit_log()?;
     stage.uninstall()?;
     let leftovers = stage.leftovers()?;
     Ok(Tally {
@@ -316,11 +316,6 @@ impl Stage {
         self.until("the class gone", |it| {
             Ok(it.rig.api.list(objects::CLASSES_PATH)?.is_empty())
         })
-    }
-
-    fn audit_log(&self) -> Result<String> {
-        let path = self.rig.control_plane.logs_dir().join("audit.log");
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     fn uninstall(&mut self) -> Result<()> {

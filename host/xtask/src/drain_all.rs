@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Parser;
 use control_plane::Options;
 use serde_json::{Value, json};
 
 use crate::demo::manifests;
-use crate::process;
 use crate::rig::{self, Build, Rig, World};
+use crate::{bench, process};
 
 const RUN: &str = "drain-all";
 /// Ten pods fill a node of four vCPUs: what is left after the reserves does not hold an eleventh.
@@ -83,15 +83,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     let (cpu, rss) = rig.kerf_usage();
     rig.kill_kerf();
-    let log = rig.control_plane.logs_dir().join("audit.log");
-    let text =
-        std::fs::read_to_string(&log).with_context(|| format!("cannot read {}", log.display()))?;
-    let audit = audit(&text);
+    let audit = audit(&rig.read_audit_log()?);
     let left = names(&rig.look()?.claims)
         .filter(|name| old.contains(name))
         .count();
-    report(
-        &args,
+    bench::report(
+        args.json,
         &json!({
             "deployments": args.deployments, "pods": pods, "nodes": before.nodes.len(),
             "seconds": seconds, "claimsLeft": left, "evictions": audit.evicted,
@@ -181,16 +178,6 @@ fn audit(log: &str) -> Audit {
         }
     }
     found
-}
-
-fn report(args: &Args, result: &Value) {
-    if args.json {
-        println!("{result}");
-        return;
-    }
-    for (name, value) in result.as_object().into_iter().flatten() {
-        println!("{name}={value}");
-    }
 }
 
 #[cfg(test)]

@@ -136,6 +136,16 @@ impl Rig {
         &self.folder
     }
 
+    /// The API server's audit log, where the options ask for one.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.control_plane.logs_dir().join("audit.log")
+    }
+
+    pub(crate) fn read_audit_log(&self) -> Result<String> {
+        let path = self.audit_log();
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
     /// Instances of the cloud; those that are gone are among them, with the status `Gone`.
     pub(crate) fn instances(&self) -> Result<Vec<Value>> {
         let instances = self.ask_sim("/_sim/instances")?;

@@ -169,6 +169,26 @@ pub(super) fn whole(amount: f64) -> u64 {
 }
 
 #[cfg(test)]
+impl TypeFacts {
+    /// A general-purpose type of four cores and 16 GiB, for tests to change.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            family: name.rsplit_once('.').unwrap().0.to_owned(),
+            architecture: Architecture::Amd64,
+            cpus: 4,
+            memory_mib: 16 * 1024,
+            gpus: 0,
+            gpu_spec: String::new(),
+            gpu_memory_gib: 0,
+            enis: 4,
+            ips_per_eni: 15,
+            cpu_model: String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

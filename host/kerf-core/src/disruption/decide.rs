@@ -63,8 +63,13 @@ pub fn decide(
         busy: BTreeSet::new(),
         gone: BTreeSet::new(),
     };
-    for node in &empty.removable {
-        pass.remove_empty(node, snapshot);
+    let nodes: BTreeMap<&NodeClaimName, &Arc<Node>> = snapshot
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.node_claim.as_ref()?, node)))
+        .collect();
+    for empty in &empty.removable {
+        pass.remove_empty(empty, nodes.get(&empty.node_claim).copied());
     }
     pass.static_drift(sorted.static_drifted, snapshot, preferences);
     pass.drift(sorted.drifted);
@@ -146,11 +151,7 @@ fn ranks(sorted: &Sorted<'_>) -> BTreeMap<NodeClaimName, usize> {
 }
 
 impl Pass<'_> {
-    fn remove_empty(&mut self, empty: &EmptyNode, snapshot: &Snapshot) {
-        let node = snapshot
-            .nodes
-            .iter()
-            .find(|node| node.node_claim.as_ref() == Some(&empty.node_claim));
+    fn remove_empty(&mut self, empty: &EmptyNode, node: Option<&Arc<Node>>) {
         let pool = node.and_then(|node| self.world.pool_of(node));
         let offering = node.and_then(|node| offering_of(node));
         let price = pool

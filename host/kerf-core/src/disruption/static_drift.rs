@@ -49,7 +49,8 @@ impl Pass<'_> {
     ) -> Result<(), KeptReason> {
         let pool = candidate.pool;
         let name = || pool.name.to_string();
-        let alive = i64::try_from(nodes_of(pool, snapshot).count()).unwrap_or(i64::MAX);
+        let nodes = nodes_of(pool, snapshot);
+        let alive = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
         if i64::from(pool.replicas.unwrap_or(0)) < alive {
             return Err(KeptReason::StaticSurplus);
         }
@@ -62,7 +63,6 @@ impl Pass<'_> {
         if headroom < 1 {
             return Err(KeptReason::NodeLimit);
         }
-        let nodes: Vec<&Node> = nodes_of(pool, snapshot).collect();
         let own = preferences.pools.get(&pool.name);
         let replacement = Template::new(pool, own, &nodes)
             .claim("replaces a node that has drifted")
@@ -82,12 +82,12 @@ impl Pass<'_> {
     }
 }
 
-fn nodes_of<'s>(pool: &NodePool, snapshot: &'s Snapshot) -> impl Iterator<Item = &'s Node> {
-    let name = pool.name.clone();
+fn nodes_of<'s>(pool: &NodePool, snapshot: &'s Snapshot) -> Vec<&'s Node> {
     let nodes = snapshot.nodes.iter().map(Arc::as_ref);
-    nodes.filter(move |node| {
-        node.is_managed() && node.is_active() && node.pool.as_ref() == Some(&name)
-    })
+    let is_of_pool = |node: &&Node| {
+        node.is_managed() && node.is_active() && node.pool.as_ref() == Some(&pool.name)
+    };
+    nodes.filter(is_of_pool).collect()
 }
 
 /// How many more nodes the pool's limit allows, those that are leaving counted as there.

@@ -66,9 +66,9 @@ impl Claims {
         idx
     }
 
-    /// How many have pods.
-    pub(super) fn count(&self) -> usize {
-        self.all.iter().filter(|it| !it.pods.is_empty()).count()
+    /// Those that have pods.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Claim> {
+        self.all.iter().filter(|it| !it.pods.is_empty())
     }
 
     /// Moves a claim, whose view is new already, to the bucket of its new set.

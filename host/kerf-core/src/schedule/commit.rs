@@ -152,16 +152,7 @@ impl Round<'_> {
             return true;
         }
         let filter = group.identity.filter.clone();
-        let taints = self.pools[pool].taints;
-        let tolerated = filter
-            .tolerations
-            .is_none_or(|it| self.taints.tolerated(taints, it));
-        let meets = filter.terms.is_empty()
-            || filter
-                .terms
-                .iter()
-                .any(|term| self.sets.combine(set, *term) == Some(set));
-        tolerated && meets
+        self.passing_sets(pool, set, &filter).contains(&set)
     }
 
     fn record(&mut self, id: GroupId, host: Host) {

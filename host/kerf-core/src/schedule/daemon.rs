@@ -128,24 +128,27 @@ impl TypeDaemons<'_> {
     }
 }
 
-/// What daemons will still take from an existing node: those that belong there less those that are there.
-pub(super) fn outstanding_on(
+/// The daemons that belong on an existing node, whether they are there yet or not.
+pub(super) fn belonging<'d>(
     node: &Node,
     labels: &Requirements,
-    daemons: &[DaemonPod],
-) -> Resources {
+    daemons: &'d [DaemonPod],
+) -> Vec<&'d DaemonPod> {
     let taints: Vec<Taint> = node.effective_taints().cloned().collect();
+    let belongs = |daemon: &&DaemonPod| {
+        tolerates(&daemon.spec, &taints)
+            && strict_terms(&daemon.spec)
+                .iter()
+                .any(|term| labels.is_compatible(term, Undefined::Denied))
+    };
+    daemons.iter().filter(belongs).collect()
+}
+
+/// What daemons will still take from an existing node: those that belong there less those that are there.
+pub(super) fn outstanding_on(node: &Node, belonging: &[&DaemonPod]) -> Resources {
     let mut outstanding = Resources::default();
-    for daemon in daemons
-        .iter()
-        .filter(|daemon| tolerates(&daemon.spec, &taints))
-    {
-        if strict_terms(&daemon.spec)
-            .iter()
-            .any(|term| labels.is_compatible(term, Undefined::Denied))
-        {
-            outstanding.add(&with_one_pod(&daemon.spec.requests));
-        }
+    for daemon in belonging {
+        outstanding.add(&with_one_pod(&daemon.spec.requests));
     }
     let there = node
         .pods
@@ -156,22 +159,6 @@ pub(super) fn outstanding_on(
     }
     outstanding.clear_negatives();
     outstanding
-}
-
-/// The host ports of daemons that belong on an existing node, whether they are there yet or not.
-pub(super) fn ports_on(node: &Node, labels: &Requirements, daemons: &[DaemonPod]) -> Vec<HostPort> {
-    let taints: Vec<Taint> = node.effective_taints().cloned().collect();
-    let belongs = |daemon: &&DaemonPod| {
-        !daemon.spec.host_ports.is_empty()
-            && tolerates(&daemon.spec, &taints)
-            && strict_terms(&daemon.spec)
-                .iter()
-                .any(|term| labels.is_compatible(term, Undefined::Denied))
-    };
-    let belonging = daemons.iter().filter(belongs);
-    belonging
-        .flat_map(|daemon| daemon.spec.host_ports.iter().copied())
-        .collect()
 }
 
 /// Requests with the pod itself counted.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::class::Class;
-use super::daemon::{outstanding_on, ports_on, with_one_pod};
+use super::daemon::{belonging, outstanding_on, with_one_pod};
 use super::domains::{Domains, KeyId};
 use super::sets::{SetId, SetTable};
 use super::shelf::Shelf;
@@ -18,7 +18,7 @@ use crate::labels;
 use crate::node::Node;
 use crate::plan::PlacementTarget;
 use crate::planted::{self, Bug};
-use crate::pod::{HostPort, Pod, PodPhase};
+use crate::pod::{DaemonPod, HostPort, Pod, PodPhase};
 use crate::requirement::Requirement;
 use crate::requirements::{Requirements, Undefined};
 use crate::snapshot::Snapshot;
@@ -85,8 +85,9 @@ impl Nodes {
         };
         for (idx, node) in sorted.into_iter().enumerate() {
             let mut entry = NodeEntry::new(node, taints, &keys, domains);
+            let daemons = belonging(node, &entry.labels, &snapshot.daemon_pods);
             // Who comes later than its daemons must leave them their ports.
-            let of_daemons = ports_on(node, &entry.labels, &snapshot.daemon_pods);
+            let of_daemons = daemons.iter().flat_map(|it| &it.spec.host_ports);
             entry.ports.extend(of_daemons);
             for (key, domain) in entry.domains.iter().enumerate() {
                 match domain {
@@ -100,7 +101,7 @@ impl Nodes {
             if node.is_active() {
                 nodes.active.insert(idx);
             }
-            nodes.shelf.push(free_on(&entry, snapshot, resources));
+            nodes.shelf.push(free_on(node, &daemons, resources));
             nodes.entries.push(entry);
         }
         nodes
@@ -346,8 +347,7 @@ pub(super) fn conflicts(wanted: &[HostPort], taken: &[HostPort]) -> bool {
 }
 
 /// What new pods can use: allocatable less the pods that are there and the daemons that will come.
-fn free_on(entry: &NodeEntry, snapshot: &Snapshot, resources: &ResourceIndex) -> Vector {
-    let node = &entry.node;
+fn free_on(node: &Node, daemons: &[&DaemonPod], resources: &ResourceIndex) -> Vector {
     let mut free = node.allocatable.clone();
     let weighs = |pod: &&Arc<Pod>| {
         pod.phase != PodPhase::Terminal && !planted::is_on(Bug::BoundPodsWeightless)
@@ -355,6 +355,6 @@ fn free_on(entry: &NodeEntry, snapshot: &Snapshot, resources: &ResourceIndex) ->
     for pod in node.pods.iter().filter(weighs) {
         free.subtract(&with_one_pod(&pod.spec.requests));
     }
-    free.subtract(&outstanding_on(node, &entry.labels, &snapshot.daemon_pods));
+    free.subtract(&outstanding_on(node, daemons));
     resources.vector(&free)
 }

@@ -173,7 +173,7 @@ impl<'a> Round<'a> {
             if let GroupKey::Label(key) = key {
                 let mut eligible = self.nodes.domains_of(key, passing.as_ref());
                 for pool in 0..self.pools.len() {
-                    for set in self.filtered_sets(pool, &filter) {
+                    for set in self.passing_sets(pool, self.pools[pool].set, &filter) {
                         eligible.unite(&self.view(pool, set).domains[key.idx()]);
                     }
                 }
@@ -183,9 +183,9 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The sets that a pool's claims can have and pass the filter with.
-    fn filtered_sets(&mut self, pool: usize, filter: &Filter) -> Vec<SetId> {
-        let (set, taints) = (self.pools[pool].set, self.pools[pool].taints);
+    /// What the set of a pool's claim becomes when the claim's nodes pass the filter: one set per way to pass it.
+    pub(super) fn passing_sets(&mut self, pool: usize, set: SetId, filter: &Filter) -> Vec<SetId> {
+        let taints = self.pools[pool].taints;
         if filter
             .tolerations
             .is_some_and(|tolerations| !self.taints.tolerated(taints, tolerations))

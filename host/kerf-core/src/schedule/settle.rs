@@ -52,16 +52,8 @@ impl Round<'_> {
     /// a claim could still become a node that passes or one that does not, its pods would count or not.
     fn under_filter(&mut self, pool: usize, set: SetId, id: GroupId) -> SetId {
         let filter = self.topology.groups[id].identity.filter.clone();
-        let taints = self.pools[pool].taints;
-        let is_left_out = filter
-            .tolerations
-            .is_some_and(|it| !self.taints.tolerated(taints, it));
-        let passing: Vec<SetId> = filter
-            .terms
-            .iter()
-            .filter_map(|term| self.sets.combine(set, *term))
-            .collect();
-        if is_left_out || passing.contains(&set) {
+        let passing = self.passing_sets(pool, set, &filter);
+        if passing.contains(&set) {
             return set;
         }
         let is_sold = |it: &SetId| !self.view(pool, *it).order.is_empty();

@@ -262,17 +262,11 @@ impl<'a> Simulator<'a> {
 
     /// The instance types of the trial's claims at their best shapes, one per claim.
     pub(crate) fn claim_types(&self) -> Vec<String> {
-        let claims = self
-            .round
-            .claims
-            .all
-            .iter()
-            .filter(|claim| !claim.pods.is_empty());
         let name = |claim: &super::claims::Claim| {
             let shape = &self.round.pools[claim.pool].shapes[claim.shape()];
             shape.instance_type.name.to_string()
         };
-        claims.map(name).collect()
+        self.round.claims.live().map(name).collect()
     }
 
     /// Takes the trial back.
@@ -403,12 +397,6 @@ impl<'a> Simulator<'a> {
 
     /// What the trial's claims cost at their best offerings, in real money.
     fn claims_price(&self) -> Price {
-        let claims = self
-            .round
-            .claims
-            .all
-            .iter()
-            .filter(|claim| !claim.pods.is_empty());
         let price = |claim: &super::claims::Claim| {
             let pool = &self.round.pools[claim.pool];
             let sales = pool.shapes[claim.shape()].sales.clone();
@@ -419,7 +407,7 @@ impl<'a> Simulator<'a> {
             best.map_or(Price::UNKNOWN, |sale| sale.price)
         };
         let mut total = 0_u64;
-        for claim in claims {
+        for claim in self.round.claims.live() {
             match price(claim) {
                 Price::UNKNOWN => return Price::UNKNOWN,
                 known => total = total.saturating_add(known.micros()),

@@ -1,19 +1,13 @@
 use super::*;
-use crate::provider::class::{Architecture, DataDisk};
+use crate::provider::class::DataDisk;
 
 fn facts(cpus: u32, memory_gib: u64, enis: u32, ips_per_eni: u32) -> TypeFacts {
     TypeFacts {
-        name: "ecs.g7.xlarge".to_owned(),
-        family: "ecs.g7".to_owned(),
-        architecture: Architecture::Amd64,
         cpus,
         memory_mib: memory_gib * 1024,
-        gpus: 0,
-        gpu_spec: String::new(),
-        gpu_memory_gib: 0,
         enis,
         ips_per_eni,
-        cpu_model: String::new(),
+        ..TypeFacts::plain("ecs.g7.xlarge")
     }
 }
 

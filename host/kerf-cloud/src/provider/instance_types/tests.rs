@@ -8,17 +8,10 @@ use crate::provider::class::{Architecture, Image, NodeClassSpec};
 
 fn facts(name: &str, architecture: Architecture, enis: u32, ips_per_eni: u32) -> TypeFacts {
     TypeFacts {
-        name: name.to_owned(),
-        family: name.rsplit_once('.').unwrap().0.to_owned(),
         architecture,
-        cpus: 4,
-        memory_mib: 16 * 1024,
-        gpus: 0,
-        gpu_spec: String::new(),
-        gpu_memory_gib: 0,
         enis,
         ips_per_eni,
-        cpu_model: String::new(),
+        ..TypeFacts::plain(name)
     }
 }
 
