@@ -1,6 +1,7 @@
-//! What shapes capacity besides pending pods, on the real control plane: NodeOverlays and static pools.
+//! What shapes capacity besides pending pods, on the real control plane: NodeOverlays, static pools, CapacityBuffers.
 
 use k8s_openapi::api::core::v1::Node;
+use kerf_api::capacitybuffer::CapacityBuffer;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
@@ -269,4 +270,117 @@ fn a_pool_with_replicas_says_that_its_gate_is_closed() {
         stage.log().contains("StaticCapacity=true").then_some(())
     });
     assert!(stage.list::<NodeClaim>().is_empty());
+}
+
+async fn condition_of(stage: &Stage, type_: &str) -> Option<String> {
+    let buffer = stage.list_async::<CapacityBuffer>().await.pop()?;
+    let conditions = buffer.status?.conditions;
+    let found = conditions.into_iter().find(|it| it.type_ == type_)?;
+    Some(found.reason)
+}
+
+fn until_condition(stage: &Stage, type_: &str, reason: &str) {
+    stage.until(&format!("{type_} with {reason}"), || async {
+        (condition_of(stage, type_).await? == reason).then_some(())
+    });
+}
+
+const BUFFER: &str = r#"
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare, namespace: default}
+spec: {podTemplateRef: {name: spare}, replicas: 2}
+"#;
+
+const POD_TEMPLATE: &str = r#"
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: spare, namespace: default}
+template:
+  metadata: {labels: {app: spare}}
+  spec:
+    containers:
+      - name: main
+        image: registry.invalid/pause
+        resources: {requests: {cpu: 1500m, memory: 1Gi}}
+"#;
+
+#[test]
+fn a_buffer_keeps_room_that_real_pods_take_and_no_emptiness_takes_it_away() {
+    let two_cores = r#"        - {key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g7.large"]}"#;
+    let gates = ["--feature-gates", "CapacityBuffer=true"];
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("1s", two_cores));
+    stage.start_kerf(&gates);
+    stage.apply(BUFFER);
+    until_condition(&stage, "ReadyForProvisioning", "PodTemplateNotFound");
+    assert!(stage.list::<NodeClaim>().is_empty());
+
+    stage.apply(POD_TEMPLATE);
+    until_ready_claims(&stage, 2);
+    until_condition(&stage, "Provisioning", "FitsExistingCapacity");
+    let names = |stage: &Stage| {
+        let mut names: Vec<String> = stage
+            .list::<NodeClaim>()
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        names.sort();
+        names
+    };
+    let first = names(&stage);
+
+    // The pod binds at once to a node of the buffer, and another node comes in its place.
+    stage.apply(&deployment("web", 1, "1500m", "1Gi", ""));
+    until_ready_claims(&stage, 3);
+    stage.until_bound(1);
+    assert!(first.iter().all(|name| names(&stage).contains(name)));
+
+    // A restart knows nothing of where the room is, and takes none of it away.
+    stage.kill_kerf();
+    stage.start_kerf(&gates);
+    stage.until("the new process has looked at empty nodes", || async {
+        (stage.log().matches("serving metrics").count() == 2).then_some(())
+    });
+    stage.apply(&deployment("web", 0, "1500m", "1Gi", ""));
+    until_ready_claims(&stage, 2);
+
+    let events: Vec<k8s_openapi::api::events::v1::Event> = stage.list();
+    let about_virtual = |event: &k8s_openapi::api::events::v1::Event| {
+        let regarding = event.regarding.as_ref().and_then(|it| it.name.as_deref());
+        regarding.is_some_and(|name| name.starts_with("capacity-buffer-"))
+    };
+    assert!(!events.iter().any(about_virtual));
+
+    let api: Api<CapacityBuffer> = Api::namespaced(stage.client.clone(), "default");
+    stage
+        .runtime
+        .block_on(api.delete("spare", &kube::api::DeleteParams::default()))
+        .unwrap();
+    stage.until_empty();
+}
+
+#[test]
+fn a_buffer_of_a_workload_follows_its_replicas() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", ""));
+    stage.start_kerf(&["--feature-gates", "CapacityBuffer=true"]);
+    stage.apply(
+        r#"
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare, namespace: default}
+spec: {scalableRef: {kind: Deployment, name: web}, percentage: 50}
+"#,
+    );
+    until_condition(&stage, "ReadyForProvisioning", "ScalableRefNotFound");
+    stage.apply(&deployment("web", 3, "500m", "1Gi", ""));
+    stage.until("room for half of the workload", || async {
+        let buffer = stage.list_async::<CapacityBuffer>().await.pop()?;
+        (buffer.status?.replicas == Some(2)).then_some(())
+    });
+    until_condition(&stage, "Provisioning", "FitsExistingCapacity");
+    stage.until_bound(3);
 }

@@ -14,6 +14,7 @@ use kerf_state::{Catalog, PoolOffers};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
+use crate::capacity_buffer::Buffers;
 use crate::cluster::SharedCluster;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
@@ -40,6 +41,8 @@ pub struct Context {
     pub cloud: Provider,
     /// ECSNodeClasses as they were resolved.
     pub classes: Classes,
+    /// What plans said about CapacityBuffers.
+    pub buffers: Buffers,
     /// What NodeOverlays make of the catalog.
     pub overlays: Overlays,
     /// The policies of all classes.

@@ -13,6 +13,8 @@ pub struct FeatureGates {
     pub node_overlay: bool,
     /// NodePools with `replicas` keep that many nodes.
     pub static_capacity: bool,
+    /// CapacityBuffers keep room free.
+    pub capacity_buffer: bool,
 }
 
 /// Karpenter: same.
@@ -23,13 +25,14 @@ impl Default for FeatureGates {
             reserved_capacity: true,
             node_overlay: false,
             static_capacity: false,
+            capacity_buffer: false,
         }
     }
 }
 
 /// Karpenter's gates that this version can only leave closed. Karpenter ignores what it does not know; here a gate that
 /// would do nothing is refused, so that nobody waits for what it promises.
-const CLOSED: [&str; 2] = ["SpotToSpotConsolidation", "CapacityBuffer"];
+const CLOSED: [&str; 1] = ["SpotToSpotConsolidation"];
 
 impl FromStr for FeatureGates {
     type Err = String;
@@ -47,6 +50,7 @@ impl FromStr for FeatureGates {
                 "ReservedCapacity" => gates.reserved_capacity = is_open,
                 "NodeOverlay" => gates.node_overlay = is_open,
                 "StaticCapacity" => gates.static_capacity = is_open,
+                "CapacityBuffer" => gates.capacity_buffer = is_open,
                 name if CLOSED.contains(&name) && !is_open => {}
                 name if CLOSED.contains(&name) => {
                     return Err(format!(
@@ -56,7 +60,7 @@ impl FromStr for FeatureGates {
                 name => {
                     let known = CLOSED.join(", ");
                     return Err(format!(
-                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, StaticCapacity, {known}"
+                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer, {known}"
                     ));
                 }
             }

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kerf_api::capacitybuffer::CapacityBuffer;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::label;
 use kerf_api::nodeclaim::NodeClaim;
@@ -22,6 +23,7 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::capacity_buffer;
 use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
@@ -44,6 +46,8 @@ pub struct Keys {
     pub nodepools: Triggered<NodePool>,
     /// For the NodeOverlay reconciler.
     pub overlays: Triggered<NodeOverlay>,
+    /// For the CapacityBuffer reconciler.
+    pub buffers: Triggered<CapacityBuffer>,
     /// For the NodeClaim reconciler.
     pub nodeclaims: Triggered<NodeClaim>,
     /// For the Node reconciler.
@@ -57,6 +61,7 @@ struct Triggers {
     node_classes: Trigger<EcsNodeClass>,
     nodepools: Trigger<NodePool>,
     overlays: Trigger<NodeOverlay>,
+    buffers: Trigger<CapacityBuffer>,
     nodeclaims: Trigger<NodeClaim>,
     nodes: Trigger<Node>,
     pod_events: mpsc::Sender<PodEvent>,
@@ -66,6 +71,7 @@ struct Writers {
     node_classes: Writer<EcsNodeClass>,
     nodepools: Writer<NodePool>,
     overlays: Writer<NodeOverlay>,
+    buffers: Writer<CapacityBuffer>,
     nodeclaims: Writer<NodeClaim>,
     nodes: Writer<Node>,
     config_maps: Writer<ConfigMap>,
@@ -92,12 +98,14 @@ impl Intake {
         let (node_classes, node_class_keys) = Trigger::new();
         let (nodepools, nodepool_keys) = Trigger::new();
         let (overlays, overlay_keys) = Trigger::new();
+        let (buffers, buffer_keys) = Trigger::new();
         let (nodeclaims, nodeclaim_keys) = Trigger::new();
         let (nodes, node_keys) = Trigger::new();
         let (pod_events, pod_event_keys) = mpsc::channel(pod_events::BUFFER);
         let (node_class_store, node_class_writer) = reflector::store();
         let (nodepool_store, nodepool_writer) = reflector::store();
         let (overlay_store, overlay_writer) = reflector::store();
+        let (buffer_store, buffer_writer) = reflector::store();
         let (nodeclaim_store, nodeclaim_writer) = reflector::store();
         let (node_store, node_writer) = reflector::store();
         let (config_map_store, config_map_writer) = reflector::store();
@@ -106,6 +114,7 @@ impl Intake {
             nodes: node_store,
             nodepools: nodepool_store,
             overlays: overlay_store,
+            buffers: buffer_store,
             node_classes: node_class_store,
             config_maps: config_map_store,
         };
@@ -114,6 +123,7 @@ impl Intake {
                 node_classes,
                 nodepools,
                 overlays,
+                buffers,
                 nodeclaims,
                 nodes,
                 pod_events,
@@ -122,6 +132,7 @@ impl Intake {
                 node_classes: node_class_keys,
                 nodepools: nodepool_keys,
                 overlays: overlay_keys,
+                buffers: buffer_keys,
                 nodeclaims: nodeclaim_keys,
                 nodes: node_keys,
                 pod_events: pod_event_keys,
@@ -130,6 +141,7 @@ impl Intake {
                 node_classes: node_class_writer,
                 nodepools: nodepool_writer,
                 overlays: overlay_writer,
+                buffers: buffer_writer,
                 nodeclaims: nodeclaim_writer,
                 nodes: node_writer,
                 config_maps: config_map_writer,
@@ -209,7 +221,16 @@ impl Intake {
         if context.settings.gates.node_overlay {
             start.overlays(writers.overlays, triggers.clone());
         }
+        if context.settings.gates.capacity_buffer {
+            start.buffers(writers.buffers, triggers.buffers.clone());
+        }
         start.config_maps(writers.config_maps, triggers);
+    }
+
+    /// Where to ask for a look at a CapacityBuffer.
+    #[must_use]
+    pub fn buffer_trigger(&self) -> Trigger<CapacityBuffer> {
+        self.triggers.buffers.clone()
     }
 
     /// Waits until every watch has delivered its first list; says every `patience` what is missing.
@@ -267,6 +288,26 @@ impl Start<'_> {
         };
         let config = watcher::Config::default();
         self.watch("nodeoverlays", api, config, Some(writer), handle);
+    }
+
+    /// Buffers come into the index by their reconciler, which knows the pods that they stand for.
+    fn buffers(&mut self, writer: Writer<CapacityBuffer>, trigger: Trigger<CapacityBuffer>) {
+        let api = Api::all(self.context.client.clone());
+        let context = Arc::clone(self.context);
+        let handle = move |change: OwnedChange<CapacityBuffer>| {
+            match &change {
+                OwnedChange::Deleted(buffer) => capacity_buffer::remove(buffer, &context),
+                OwnedChange::Listed(buffers) => capacity_buffer::retain(buffers, &context),
+                OwnedChange::Applied(_) => {}
+            }
+            for buffer in change.objects() {
+                let namespace = buffer.namespace().unwrap_or_default();
+                trigger.send(ObjectRef::new(&buffer.name_any()).within(&namespace));
+            }
+            std::future::ready(())
+        };
+        let config = watcher::Config::default();
+        self.watch("capacitybuffers", api, config, Some(writer), handle);
     }
 
     /// Policies live in our own namespace only, under a label.

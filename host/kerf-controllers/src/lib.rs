@@ -10,6 +10,7 @@
 
 pub mod adoption;
 pub mod api_call;
+pub mod capacity_buffer;
 pub mod clock;
 pub mod cluster;
 pub mod context;

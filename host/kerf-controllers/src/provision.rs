@@ -18,6 +18,7 @@ use kerf_core::plan::{Placement, PlacementTarget, Plan};
 use kerf_core::schedule::Homes;
 use kube::ResourceExt;
 
+use crate::capacity_buffer;
 use crate::clock;
 use crate::context::Context;
 use crate::provision::announce::Announcer;
@@ -36,6 +37,7 @@ pub async fn run(context: Arc<Context>) {
         let plan = plan(&homes, &context).await;
         let created = create::create_all(&plan, &context).await;
         homes = remember(&plan, &created, &context);
+        capacity_buffer::remember(&plan, &created, &context);
         announcer.announce(&plan, &created, &context).await;
     }
 }
@@ -44,12 +46,17 @@ pub async fn run(context: Arc<Context>) {
 /// kube-scheduler had time to bind them.
 fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Homes {
     let mut homes = Homes::new();
+    // A node that only stands in for a CapacityBuffer is kept by that, and nothing is expected on it.
+    let mut targets: BTreeSet<PlacementTarget> = BTreeSet::new();
     for Placement { pod, node, .. } in &plan.placements {
         homes.insert(pod.uid.clone(), node.clone());
+        targets.extend((!pod.is_virtual()).then(|| node.clone()));
     }
     for (planned, claim) in plan.new_claims.iter().zip(created) {
         let Some(claim) = claim else { continue };
         let target = PlacementTarget::InFlight(claim.name_any().into());
+        let has_real = planned.pods.iter().any(|pod| !pod.is_virtual());
+        targets.extend(has_real.then(|| target.clone()));
         homes.extend(
             planned
                 .pods
@@ -57,9 +64,8 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
                 .map(|pod| (pod.uid.clone(), target.clone())),
         );
     }
-    let targets: BTreeSet<&PlacementTarget> = homes.values().collect();
     context.cluster.nominate(
-        targets,
+        &targets,
         clock::now(),
         (context.settings.batch_max * 2).max(NOMINATION_MIN),
     );

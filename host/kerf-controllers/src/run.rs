@@ -9,6 +9,7 @@ use kerf_cloud::provider::Provider;
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::capacity_buffer::Buffers;
 use crate::context::Context;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
@@ -23,8 +24,9 @@ use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::{
-    cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class, node_overlay,
-    node_pool, pod_events, provision, reconciler, repair, static_capacity, termination,
+    capacity_buffer, cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class,
+    node_overlay, node_pool, pod_events, provision, reconciler, repair, static_capacity,
+    termination,
 };
 
 /// How this process comes to act.
@@ -94,6 +96,7 @@ pub async fn run(
         cluster: SharedCluster::default(),
         classes: Classes::default(),
         overlays: Overlays::default(),
+        buffers: Buffers::new(intake.buffer_trigger()),
         policies: Policies::start().map_err(StartError::Policies)?,
         registrations: Registrations::default(),
         expirations: std::sync::Mutex::default(),
@@ -192,6 +195,7 @@ async fn release(election: &mut Election) {
 async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {
     let memory = Keeper::open(context).await;
     supervisor.spawn("memory", memory.run(Arc::clone(context)));
+    capacity_buffer::prime(context).await;
     start_reconcilers(supervisor, intake, context);
     let with = || Arc::clone(context);
     supervisor.spawn("provisioner", provision::run(with()));
@@ -226,6 +230,18 @@ fn start_reconcilers(supervisor: &Supervisor, intake: Intake, context: &Arc<Cont
             node_pool::reconcile,
         ),
     );
+    if context.settings.gates.capacity_buffer {
+        supervisor.spawn(
+            "capacitybuffer",
+            reconciler::run(
+                "capacitybuffer",
+                stores.buffers.clone(),
+                keys.buffers,
+                with(),
+                capacity_buffer::reconcile,
+            ),
+        );
+    }
     if context.settings.gates.node_overlay {
         supervisor.spawn(
             "nodeoverlay",

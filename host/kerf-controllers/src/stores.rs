@@ -1,6 +1,7 @@
 //! Objects as the API server last told them, shared by all reconcilers. Each kind is watched once.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kerf_api::capacitybuffer::CapacityBuffer;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
@@ -18,6 +19,8 @@ pub struct Stores {
     pub nodepools: Store<NodePool>,
     /// All NodeOverlays; none while the gate is closed.
     pub overlays: Store<NodeOverlay>,
+    /// All CapacityBuffers; none while the gate is closed.
+    pub buffers: Store<CapacityBuffer>,
     /// All ECSNodeClasses.
     pub node_classes: Store<EcsNodeClass>,
     /// The policy ConfigMaps of our namespace.

@@ -1,5 +1,5 @@
 //! Which test proves which part of the specification of lifecycle and termination (Karpenter's behaviour, §3 and §4)
-//! and of what shapes capacity besides pods (§1.10, §2.23).
+//! and of what shapes capacity besides pods (§1.10, §1.11, §2.23).
 //!
 //! A row without a test fails, and so does one that names a test that does not exist.
 //! With them go §1.6, §1.7 and §1.12, and what users reported (F and a number).
@@ -10,6 +10,8 @@ const SOURCES: &[&str] = &[
     include_str!("../src/disruption/drift/tests.rs"),
     include_str!("../src/disruption/hash.rs"),
     include_str!("../src/disruption/quiet.rs"),
+    include_str!("../src/capacity_buffer/resolve.rs"),
+    include_str!("../src/capacity_buffer/status.rs"),
     include_str!("../src/garbage.rs"),
     include_str!("../src/lifecycle/consistency.rs"),
     include_str!("../src/lifecycle/expiration.rs"),
@@ -63,6 +65,19 @@ const TABLE: &[(&str, &[&str])] = &[
             "free_addresses_are_those_of_now",
             "an_overlay_with_a_resource_gives_a_waiting_pod_its_node",
         ],
+    ),
+    (
+        "1.11 resolution and conditions",
+        &[
+            "a_buffer_is_as_large_as_it_says",
+            "a_limit_that_cannot_be_read_is_a_failed_resolution",
+            "conditions_say_whether_the_pods_are_known_and_have_room",
+            "a_buffer_of_a_workload_follows_its_replicas",
+        ],
+    ),
+    (
+        "1.11 room is kept, given to real pods, and kept over a restart",
+        &["a_buffer_keeps_room_that_real_pods_take_and_no_emptiness_takes_it_away"],
     ),
     (
         "2.23 static capacity, its scale, its gate, a kill in the middle",

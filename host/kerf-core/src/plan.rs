@@ -48,12 +48,10 @@ impl Plan {
         self.new_claims.iter().map(PlannedClaim::price).sum()
     }
 
-    /// Number of pods without a place.
+    /// Number of pods without a place. Those of CapacityBuffers are not counted: nobody waits for them.
     pub fn unschedulable_pods(&self) -> usize {
-        self.unschedulable
-            .iter()
-            .map(|group| group.pods.len())
-            .sum()
+        let pods = self.unschedulable.iter().flat_map(|group| &group.pods);
+        pods.filter(|pod| !pod.is_virtual()).count()
     }
 }
 

@@ -69,6 +69,11 @@ impl Pod {
         lives && !owned_by_node
     }
 
+    /// Whether it is a pod of a CapacityBuffer, which exists in plans only.
+    pub fn is_virtual(&self) -> bool {
+        self.spec.owner == OwnerKind::CapacityBuffer
+    }
+
     /// Whether something forbids its disruption at that time.
     pub fn forbids_disruption(&self, now: Timestamp) -> bool {
         match self.do_not_disrupt {
@@ -120,6 +125,8 @@ pub enum OwnerKind {
     StatefulSet,
     /// A ReplicaSet, Job or any other.
     Other,
+    /// A CapacityBuffer, whose pods do not exist.
+    CapacityBuffer,
 }
 
 /// Everything of a pod that scheduling depends on. Two pods with equal specs are interchangeable.

@@ -4,6 +4,7 @@
 //! (batching, cluster state, creation of objects) is proved in the crates that do it.
 
 const SOURCES: &[&str] = &[
+    include_str!("../src/buffer.rs"),
     include_str!("../src/disruption/emptiness/tests.rs"),
     include_str!("../src/instance_type.rs"),
     include_str!("../src/node.rs"),
@@ -11,6 +12,7 @@ const SOURCES: &[&str] = &[
     include_str!("../src/overlay/tests.rs"),
     include_str!("../src/requirement/tests.rs"),
     include_str!("../src/schedule/tests/basics.rs"),
+    include_str!("../src/schedule/tests/buffers.rs"),
     include_str!("../src/schedule/tests/filters.rs"),
     include_str!("../src/schedule/tests/limits.rs"),
     include_str!("../src/schedule/tests/nodes.rs"),
@@ -24,6 +26,7 @@ const SOURCES: &[&str] = &[
     include_str!("kube_scheduler.rs"),
     include_str!("properties.rs"),
     include_str!("requirement_vectors.rs"),
+    include_str!("../../kerf-state/src/tests/buffers.rs"),
     include_str!("../../kerf-state/src/tests/join.rs"),
     include_str!("../../kerf-state/src/tests/pods.rs"),
     include_str!("../../kerf-state/src/tests/volumes.rs"),
@@ -58,6 +61,35 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "an_overlay_orders_and_the_real_price_is_reported",
             "without_an_overlay_a_claim_has_no_flag_of_one",
+        ],
+    ),
+    (
+        "1.11 how many pods",
+        &[
+            "the_larger_of_number_and_percentage_counts_and_a_percentage_gives_at_least_one",
+            "limits_bound_the_number_and_give_it_where_nothing_else_does",
+        ],
+    ),
+    (
+        "1.11 virtual pods",
+        &["virtual_pods_have_fixed_names_and_nothing_that_would_hold_a_real_one_back"],
+    ),
+    (
+        "1.11 and 2.4 virtual pods are planned last",
+        &[
+            "a_buffer_gets_its_room_like_pods_do",
+            "real_pods_come_first_however_small_they_are",
+            "real_pods_that_wait_for_each_other_come_before_a_buffer_too",
+            "a_limit_is_spent_on_real_pods_first",
+            "a_buffer_fits_into_what_is_there",
+        ],
+    ),
+    (
+        "1.11 nodes of buffers are not empty",
+        &[
+            "a_node_counts_the_virtual_pods_that_went_to_it_or_to_its_claim",
+            "after_a_restart_every_node_holds_room_for_buffers_until_a_plan_says_where_it_is",
+            "virtual_pods_wait_beside_real_ones_until_their_buffer_is_gone",
         ],
     ),
     (

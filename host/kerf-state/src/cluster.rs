@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::buffer::Buffer;
 use kerf_core::disruption::pod_budget::PodBudget;
 use kerf_core::ids::{NodePoolName, ZoneId};
 use kerf_core::instance_type::InstanceType;
@@ -63,6 +64,8 @@ pub struct Cluster {
     problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
     synced: BTreeSet<Kind>,
     nominations: Nominations,
+    /// By `namespace/name`; what they refer to is read by their controller.
+    buffers: BTreeMap<String, Buffer>,
     tombstones: VecDeque<String>,
 }
 
@@ -171,6 +174,36 @@ impl Cluster {
         self.nominations.unmark(claim);
     }
 
+    /// Sets the pods of a CapacityBuffer, or takes them away. Whether that changed anything.
+    pub fn set_buffer(&mut self, key: String, buffer: Option<Buffer>) -> bool {
+        match buffer {
+            Some(buffer) if self.buffers.get(&key) == Some(&buffer) => false,
+            Some(buffer) => {
+                self.buffers.insert(key, buffer);
+                true
+            }
+            None => self.buffers.remove(&key).is_some(),
+        }
+    }
+
+    /// Forgets the CapacityBuffers that are not among these. Whether that changed anything.
+    pub fn retain_buffers(&mut self, keys: &BTreeSet<String>) -> bool {
+        let before = self.buffers.len();
+        self.buffers.retain(|key, _| keys.contains(key));
+        self.buffers.len() != before
+    }
+
+    /// There are CapacityBuffers, and nobody knows where their room is: until a plan says so, every node counts as
+    /// holding some.
+    pub fn expect_buffers(&mut self) {
+        self.nominations.expect_buffers();
+    }
+
+    /// Where the last plan put the virtual pods. Whether that is news.
+    pub fn set_buffer_places(&mut self, places: BTreeMap<PlacementTarget, u32>) -> bool {
+        self.nominations.set_buffer_places(places)
+    }
+
     /// Forgets nominations that have ended.
     pub fn forget_ended(&mut self, now: Timestamp) {
         self.nominations.forget_ended(now);
@@ -191,6 +224,8 @@ impl Cluster {
                 pending_pods.push(self.with_volumes(entry));
             }
         }
+        let virtual_pods = self.buffers.values().flat_map(Buffer::virtual_pods);
+        pending_pods.extend(virtual_pods.map(Arc::new));
         let surroundings = Surroundings {
             pods: bound,
             attachment_limits: &self.csi_nodes,

@@ -1,6 +1,7 @@
 //! From Kubernetes' objects to kerf-core's types. Every function is total: what cannot be used becomes a problem.
 
 pub(crate) mod affinity;
+pub(crate) mod buffer;
 pub(crate) mod hysteresis;
 pub(crate) mod node_overlay;
 pub(crate) mod node_pool;

@@ -20,6 +20,7 @@ mod tracked;
 mod volumes;
 
 pub use cluster::{Catalog, Cluster, PoolOffers};
+pub use convert::buffer::{buffer_limits, buffer_pod};
 pub use convert::node_overlay::node_overlay;
 pub use convert::node_pool::{Converted, node_pool};
 pub use convert::taints::taint;

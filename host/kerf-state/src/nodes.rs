@@ -358,6 +358,7 @@ impl Surroundings<'_> {
             pods,
             attachment_limits: limits.cloned().unwrap_or_default(),
             nominated_until: self.nominations.until(name, claim),
+            buffer_pods: self.nominations.buffer_pods(name, claim),
             is_marked_for_deletion: node.is_marked_for_deletion || is_marked,
             ..node
         }

@@ -13,6 +13,23 @@ use kerf_core::plan::PlacementTarget;
 pub(crate) struct Nominations {
     until: BTreeMap<PlacementTarget, Timestamp>,
     marked: BTreeSet<String>,
+    /// How many virtual pods the last plan put where; none while no plan has said so since buffers were expected.
+    buffer_pods: BufferPods,
+}
+
+/// Where room for CapacityBuffers is.
+#[derive(Debug)]
+enum BufferPods {
+    /// Known from the last plan.
+    At(BTreeMap<PlacementTarget, u32>),
+    /// Not planned yet: it could be anywhere.
+    Anywhere,
+}
+
+impl Default for BufferPods {
+    fn default() -> Self {
+        Self::At(BTreeMap::new())
+    }
 }
 
 impl Nominations {
@@ -30,6 +47,28 @@ impl Nominations {
         let node = node.and_then(|name| self.until.get(&PlacementTarget::Node(name.into())));
         let claim = claim.and_then(|name| self.until.get(&PlacementTarget::InFlight(name.into())));
         node.max(claim).copied()
+    }
+
+    pub(crate) fn expect_buffers(&mut self) {
+        self.buffer_pods = BufferPods::Anywhere;
+    }
+
+    /// Whether that is news.
+    pub(crate) fn set_buffer_places(&mut self, places: BTreeMap<PlacementTarget, u32>) -> bool {
+        let is_same = matches!(&self.buffer_pods, BufferPods::At(known) if *known == places);
+        self.buffer_pods = BufferPods::At(places);
+        !is_same
+    }
+
+    /// How many virtual pods a node stands in for; 1 where that is not known yet.
+    pub(crate) fn buffer_pods(&self, node: Option<&str>, claim: Option<&str>) -> u32 {
+        let BufferPods::At(places) = &self.buffer_pods else {
+            return 1;
+        };
+        let at = |target: PlacementTarget| places.get(&target).copied().unwrap_or_default();
+        let of_node = node.map_or(0, |name| at(PlacementTarget::Node(name.into())));
+        let of_claim = claim.map_or(0, |name| at(PlacementTarget::InFlight(name.into())));
+        of_node.saturating_add(of_claim)
     }
 
     pub(crate) fn mark(&mut self, claim: &str) {

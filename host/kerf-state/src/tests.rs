@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{Catalog, Cluster, Kind, PoolOffers, Tracked};
 
+mod buffers;
 mod join;
 mod pods;
 mod pools;

@@ -7,6 +7,22 @@ names! {
     RUNTIME_VALIDATION = "RuntimeValidation";
     /// NodeOverlay: another of the same weight changes the same thing; nothing of this one applies.
     CONFLICT = "Conflict";
+    /// CapacityBuffer: the pods that it stands for are known.
+    RESOLVED = "Resolved";
+    /// CapacityBuffer: the pods that it stands for cannot be told from its spec; the message says why.
+    RESOLUTION_FAILED = "ResolutionFailed";
+    /// CapacityBuffer: the PodTemplate that it names does not exist.
+    POD_TEMPLATE_NOT_FOUND = "PodTemplateNotFound";
+    /// CapacityBuffer: the workload that it names does not exist.
+    SCALABLE_REF_NOT_FOUND = "ScalableRefNotFound";
+    /// CapacityBuffer: all its pods have room on nodes that are there.
+    FITS_EXISTING_CAPACITY = "FitsExistingCapacity";
+    /// CapacityBuffer: some of its pods need nodes that are on their way or cannot be had; the message says how many.
+    REQUIRES_NEW_CAPACITY = "RequiresNewCapacity";
+    /// CapacityBuffer: the pods that it stands for are not known.
+    NOT_READY_FOR_PROVISIONING = "NotReadyForProvisioning";
+    /// CapacityBuffer: it stands for no pods.
+    BUFFER_EMPTY = "BufferEmpty";
     /// Nobody has looked at it yet.
     AWAITING_RECONCILIATION = "AwaitingReconciliation";
     /// Ready is False: at least one condition that it depends on is.

@@ -96,6 +96,9 @@ impl Announcer {
         note: &str,
         context: &Context,
     ) {
+        if pod.is_virtual() {
+            return;
+        }
         let mut hasher = DefaultHasher::new();
         (&*pod.uid, reason, note).hash(&mut hasher);
         let key = hasher.finish();

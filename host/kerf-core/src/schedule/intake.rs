@@ -40,7 +40,7 @@ pub(super) fn collect(snapshot: &Snapshot) -> Intake {
     intake
 }
 
-/// Large pods first, since small ones fit into what they leave; then the oldest.
+/// Real pods first, and of them the large ones, since small ones fit into what they leave; then the oldest.
 pub(super) fn planning_order(a: &Pod, b: &Pod) -> Ordering {
     let size = |pod: &Pod| {
         (
@@ -56,7 +56,11 @@ pub(super) fn planning_order(a: &Pod, b: &Pod) -> Ordering {
             &b.name,
         ))
     };
-    size(b).cmp(&size(a)).then_with(by_age)
+    let by_size = || size(b).cmp(&size(a));
+    a.is_virtual()
+        .cmp(&b.is_virtual())
+        .then_with(by_size)
+        .then_with(by_age)
 }
 
 fn objection(pod: &Pod) -> Option<UnschedulableReason> {

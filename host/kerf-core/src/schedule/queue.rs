@@ -70,7 +70,7 @@ pub(super) fn place_some(
     budget: WorkBudget,
 ) -> Outcome {
     let pods: VecDeque<(usize, Option<usize>)> = pods.map(|pod| (pod, None)).collect();
-    let mut queue = Queue {
+    let queue = Queue {
         order: Vec::with_capacity(pods.len()),
         pods,
         hopeless: Vec::new(),
@@ -78,8 +78,7 @@ pub(super) fn place_some(
         placed: 0,
         budget: budget.0,
     };
-    queue.send_home(round, classes, homes);
-    queue.run_passes(round, classes)
+    queue.run_stages(round, classes, homes)
 }
 
 /// Places what is left once more, after claims became fewer: a limit of their pool may have room again.
@@ -105,13 +104,45 @@ pub(super) fn place_rest(
     };
     let mut outcome = Outcome {
         is_partial: outcome.is_partial,
-        ..queue.run_passes(round, classes)
+        ..queue.run_stages(round, classes, &Homes::new())
     };
     outcome.left.extend(untried);
     outcome
 }
 
 impl Queue {
+    /// Places the real pods, and then the virtual ones on what is left over.
+    fn run_stages(
+        mut self,
+        round: &mut Round<'_>,
+        classes: &mut [Class],
+        homes: &Homes,
+    ) -> Outcome {
+        let budget = self.budget;
+        let real = round.pods.partition_point(|pod| !pod.is_virtual());
+        let (first, later): (VecDeque<_>, VecDeque<_>) =
+            self.pods.drain(..).partition(|(pod, _)| *pod < real);
+        self.pods = first;
+        self.send_home(round, classes, homes);
+        let mut of_real = self.run_passes(round, classes);
+        if later.is_empty() {
+            return of_real;
+        }
+        let mut queue = Self {
+            pods: later,
+            hopeless: Vec::new(),
+            placements: std::mem::take(&mut of_real.placements),
+            placed: of_real.order.len(),
+            order: std::mem::take(&mut of_real.order),
+            budget,
+        };
+        queue.send_home(round, classes, homes);
+        let mut all = queue.run_passes(round, classes);
+        all.is_partial |= of_real.is_partial;
+        all.left.extend(of_real.left);
+        all
+    }
+
     /// Puts pods where an earlier round planned them, as long as that is still possible. Without this the pods of claims
     /// that are on their way would be packed anew, and some would no longer fit.
     fn send_home(&mut self, round: &mut Round<'_>, classes: &[Class], homes: &Homes) {
@@ -120,7 +151,11 @@ impl Queue {
         }
         let nodes = round.nodes.by_target();
         let home_of = |pod: usize| Some((pod, *nodes.get(homes.get(&round.pods[pod].uid)?)?));
-        let mut waiting: Vec<(usize, usize)> = (0..round.pods.len()).filter_map(home_of).collect();
+        let mut waiting: Vec<(usize, usize)> = self
+            .pods
+            .iter()
+            .filter_map(|(pod, _)| home_of(*pod))
+            .collect();
         let mut settled = BTreeSet::new();
         // A pod can depend on one that comes later, so this goes on while it helps.
         loop {

@@ -1,6 +1,7 @@
 //! One scenario per rule of scheduling. `kit` has the words that they are written in.
 
 mod basics;
+mod buffers;
 mod filters;
 mod kit;
 mod limits;

@@ -94,9 +94,11 @@ pub(crate) fn pod_spec(
 ) -> PodSpec {
     let match_fields = match owner {
         OwnerKind::DaemonSet => MatchFields::Ignored,
-        OwnerKind::None | OwnerKind::Node | OwnerKind::StatefulSet | OwnerKind::Other => {
-            MatchFields::Refused
-        }
+        OwnerKind::None
+        | OwnerKind::Node
+        | OwnerKind::StatefulSet
+        | OwnerKind::Other
+        | OwnerKind::CapacityBuffer => MatchFields::Refused,
     };
     let deletion_cost = metadata
         .annotations
