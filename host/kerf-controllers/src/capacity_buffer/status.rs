@@ -123,7 +123,7 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(resolved: Result<u32, Unresolved>, outcome: Option<Outcome>, expected: [&str; 2]) {
+    fn check(resolved: Result<u32, Unresolved>, outcome: Option<&Outcome>, expected: [&str; 2]) {
         let spec = json!({"podTemplateRef": {"name": "web"}, "replicas": 3});
         let buffer = CapacityBuffer::new("spare", serde_json::from_value(spec).unwrap());
         let resolved = resolved.map(|pods| Resolved {
@@ -131,7 +131,7 @@ mod tests {
             generation: Some(4),
         });
 
-        let status = status(&buffer, &resolved, outcome.as_ref(), Timestamp::UNIX_EPOCH);
+        let status = status(&buffer, &resolved, outcome, Timestamp::UNIX_EPOCH);
 
         let shown: Vec<String> = status
             .conditions
@@ -169,12 +169,12 @@ mod tests {
 
         check(
             Ok(3),
-            Some(all),
+            Some(&all),
             [ready, "Provisioning=True FitsExistingCapacity "],
         );
         check(
             Ok(3),
-            Some(some),
+            Some(&some),
             [
                 ready,
                 "Provisioning=False RequiresNewCapacity 1 of 3 pods have room, 1 on nodes that are on their way; 1 have no place: no NodePool",

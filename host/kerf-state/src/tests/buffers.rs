@@ -9,7 +9,7 @@ const NODE: &str = r#"
 apiVersion: karpenter.sh/v1
 kind: NodeClaim
 metadata: {name: general-1, labels: {karpenter.sh/nodepool: general}}
-spec: {requirements: [], nodeClassRef: {group: g, kind: k, name: n}}
+spec: {requirements: [], nodeClassRef: {group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
 status: {providerID: cn-hangzhou.i-1, conditions: []}
 ---
 apiVersion: v1
