@@ -17,11 +17,14 @@ use super::sets::SetId;
 use super::settle::HostBlocks;
 use super::shelf::Blocked;
 use super::topology::{GroupId, GroupKey, GroupKind};
+use super::vector::Vector;
 
 /// How many partners of a claim are priced. More find hardly a cheaper one.
 const PRICED_MAX: usize = 16;
 /// How many partners of a claim are looked at for those.
 const LOOKED_AT_MAX: u64 = 128;
+/// Kinds of claims whose refusals are remembered. A round has few kinds of claims at one price; more would cost memory.
+const REFUSALS_MAX: usize = 32;
 
 /// A claim that could take in another, and what the two become.
 struct Partner {
@@ -29,6 +32,58 @@ struct Partner {
     set: SetId,
     place: usize,
     saving: u64,
+}
+
+/// What a look at a possible partner found.
+enum Look {
+    Partner(Partner),
+    /// No shape holds both for their price. So it stays until one of them changes.
+    TooDear,
+    /// Limits or host ports are in the way, now.
+    NotNow,
+}
+
+/// What of a claim decides which partners are too dear for it.
+#[derive(PartialEq, Eq)]
+struct Kind {
+    pool: usize,
+    set: SetId,
+    place: usize,
+    used: Vector,
+}
+
+/// Claims that are too dear for a kind of claims. Without this the first full ones would be looked at again for every
+/// claim like the last, and a round of thousands of nodes would never come to those that have room.
+#[derive(Default)]
+struct Refusals(Vec<(Kind, Bits)>);
+
+impl Refusals {
+    fn of(&self, kind: &Kind) -> Bits {
+        let known = self.0.iter().find(|(known, _)| known == kind);
+        known.map(|(_, hosts)| hosts.clone()).unwrap_or_default()
+    }
+
+    fn add(&mut self, kind: Kind, refused: &Bits) {
+        if refused.is_empty() {
+            return;
+        }
+        match self.0.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, hosts)) => hosts.unite(refused),
+            None => {
+                if self.0.len() == REFUSALS_MAX {
+                    self.0.remove(0);
+                }
+                self.0.push((kind, refused.clone()));
+            }
+        }
+    }
+
+    /// The claim is another now.
+    fn forget(&mut self, host: usize) {
+        for (_, hosts) in &mut self.0 {
+            hosts.remove(host);
+        }
+    }
 }
 
 impl Round<'_> {
@@ -39,17 +94,19 @@ impl Round<'_> {
             .filter(|claim| self.can_merge(*claim))
             .collect();
         order.sort_by_key(|claim| (price(&self.claims.all[*claim]), *claim));
+        let mut refusals = Refusals::default();
         for claim in order {
             if self.claims.all[claim].pods.is_empty() {
                 continue;
             }
-            let mut partners = self.partners(claim, classes);
+            let mut partners = self.partners(claim, &mut refusals, classes);
             partners.sort_by_key(|it| (std::cmp::Reverse(it.saving), it.claim));
             let fitting = partners
                 .into_iter()
                 .find(|it| self.can_share(claim, it, classes));
             if let Some(partner) = fitting {
                 self.merge(claim, &partner, classes);
+                refusals.forget(partner.claim);
             }
         }
     }
@@ -66,12 +123,24 @@ impl Round<'_> {
     }
 
     /// Claims that have the room and the price to take this one in.
-    fn partners(&mut self, claim: usize, classes: &[Class]) -> Vec<Partner> {
+    fn partners(
+        &mut self,
+        claim: usize,
+        refusals: &mut Refusals,
+        classes: &[Class],
+    ) -> Vec<Partner> {
         let away = self.refused_hosts(claim, classes);
-        let (pool, own, used) = {
+        let kind = {
             let claim = &self.claims.all[claim];
-            (claim.pool, claim.set, claim.used.clone())
+            Kind {
+                pool: claim.pool,
+                set: claim.set,
+                place: claim.place,
+                used: claim.used.clone(),
+            }
         };
+        let (pool, own) = (kind.pool, kind.set);
+        let (known, mut too_dear) = (refusals.of(&kind), Bits::default());
         let mut partners = Vec::new();
         let (mut looked_at, mut work) = (0, 0);
         'buckets: for bucket in 0..self.claims.buckets.len() {
@@ -84,26 +153,31 @@ impl Round<'_> {
             };
             let view = self.view(pool, set);
             let blocked = Blocked {
-                by: vec![&away],
+                by: vec![&away, &known],
                 unless: Vec::new(),
             };
             let members = &self.claims.buckets[bucket].members;
             let hosts = self
                 .claims
                 .headroom
-                .with_room(&used, members, &blocked, &mut work);
+                .with_room(&kind.used, members, &blocked, &mut work);
             for host in hosts {
                 if host == claim || !self.can_merge(host) {
                     continue;
                 }
                 looked_at += 1;
-                partners.extend(self.partner(claim, host, set, &view));
+                match self.partner(claim, host, set, &view) {
+                    Look::Partner(partner) => partners.push(partner),
+                    Look::TooDear => too_dear.insert(host),
+                    Look::NotNow => {}
+                }
                 if partners.len() >= PRICED_MAX || looked_at >= LOOKED_AT_MAX {
                     break 'buckets;
                 }
             }
         }
         self.work += work + looked_at;
+        refusals.add(kind, &too_dear);
         partners
     }
 
@@ -129,18 +203,12 @@ impl Round<'_> {
     }
 
     /// The cheapest shape that holds both, if it costs at most what the two cost.
-    fn partner(
-        &self,
-        claim: usize,
-        host: usize,
-        set: SetId,
-        view: &super::view::View,
-    ) -> Option<Partner> {
+    fn partner(&self, claim: usize, host: usize, set: SetId, view: &super::view::View) -> Look {
         let (guest, host_claim) = (&self.claims.all[claim], &self.claims.all[host]);
         let pool = &self.pools[guest.pool];
         let total = guest.used.sum(&host_claim.used);
-        if !view.can_hold(&total, pool) || conflicts(&guest.ports, &host_claim.ports) {
-            return None;
+        if !view.can_hold(&total, pool) {
+            return Look::TooDear;
         }
         let rank = |claim: &Claim| claim.view.order[claim.place].rank;
         let both = rank(guest)
@@ -148,28 +216,42 @@ impl Round<'_> {
             .micros()
             .saturating_add(rank(host_claim).price.micros());
         let score = rank(guest).score.min(rank(host_claim).score);
-        let capacity = |claim: &Claim| &pool.shapes[claim.shape()].capacity;
-        let now = capacity(guest).sum(capacity(host_claim));
         let start = view.place(host_claim.shape()).unwrap_or(0);
         let ranked = view.order.iter().enumerate().skip(start);
         let affordable = ranked.take_while(|(_, it)| {
             it.rank.score < score || (it.rank.score == score && it.rank.price.micros() <= both)
         });
-        let (place, found) = affordable.into_iter().find(|(_, it)| {
+        let mut holding = affordable
+            .filter(|(_, it)| {
+                let shape = &pool.shapes[it.shape];
+                total.fits_in(&shape.room)
+                    && it.rank.price.is_known()
+                    && shape.reservation.is_none()
+            })
+            .peekable();
+        if holding.peek().is_none() {
+            return Look::TooDear;
+        }
+        if conflicts(&guest.ports, &host_claim.ports) {
+            return Look::NotNow;
+        }
+        let capacity = |claim: &Claim| &pool.shapes[claim.shape()].capacity;
+        let now = capacity(guest).sum(capacity(host_claim));
+        let found = holding.find(|(_, it)| {
             let shape = &pool.shapes[it.shape];
-            total.fits_in(&shape.room)
-                && it.rank.price.is_known()
-                && shape.reservation.is_none()
-                && self.limits[guest.pool].allows_change(&now, &shape.capacity)
+            self.limits[guest.pool].allows_change(&now, &shape.capacity)
                 && !conflicts(&guest.ports, &shape.daemon_ports)
                 && !conflicts(&host_claim.ports, &shape.daemon_ports)
-        })?;
-        Some(Partner {
-            claim: host,
-            set,
-            place,
-            saving: both.checked_sub(found.rank.price.micros())?,
-        })
+        });
+        let partner = found.and_then(|(place, found)| {
+            Some(Partner {
+                claim: host,
+                set,
+                place,
+                saving: both.checked_sub(found.rank.price.micros())?,
+            })
+        });
+        partner.map_or(Look::NotNow, Look::Partner)
     }
 
     /// Whether every constraint still holds when the two are one.

@@ -6,6 +6,7 @@ use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::plan::{PlacementTarget, Plan, PlannedClaim, WorkBudget};
+use crate::pod::WhenUnsatisfiable;
 use crate::pod::{PodAffinityTerm, PodSpec, TopologySpread};
 use crate::preferences::{OfferingKey, Preferences};
 use crate::price::Price;
@@ -291,4 +292,28 @@ fn a_spread_over_hosts_holds_when_nodes_become_one() {
         .plan();
 
     assert_eq!(plan.new_claims.len(), 2, "{:?}", shown(&plan));
+}
+
+/// Each full node was looked at again for every pod that came on a node of its own, and only so many are looked at; the
+/// pods of a softly spread Deployment of thousands stayed alone on their nodes once there were that many full ones.
+#[test]
+fn a_large_deployment_gets_nodes_as_full_as_a_small_one() {
+    let shapes = [
+        shape("ecs.g7.one", 2, 8, 0.38),
+        shape("ecs.g7.three", 4, 16, 0.58),
+        shape("ecs.g7.dear", 16, 64, 4.0),
+    ];
+    let mut zone = TopologySpread::new(labels::ZONE, 1, LabelSelector::label("app", "web"));
+    zone.when_unsatisfiable = WhenUnsatisfiable::ScheduleAnyway;
+    let web = PodSpec {
+        labels: [("app".to_owned(), "web".to_owned())].into_iter().collect(),
+        topology_spread: vec![zone],
+        ..spec(1100)
+    };
+    let world = World::new(pool_of(shapes)).pods(pods("web", 1800, &web));
+
+    let plan = world.plan();
+
+    assert_eq!(plan.unschedulable_pods(), 0);
+    assert_eq!(plan.new_claims.len(), 600);
 }
