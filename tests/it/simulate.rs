@@ -2,6 +2,9 @@
 //!
 //! `UPDATE_EXPECT=1` rewrites the answers. Commands run in the repository's folder; `EMPTY` is an empty folder.
 
+mod controller;
+mod page;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

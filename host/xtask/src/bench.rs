@@ -5,7 +5,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{burst, drain_all, process};
+use crate::{burst, drain_all, process, simulate_bench};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -20,11 +20,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // These need a control plane and run kerf as a process of its own.
+    // These run kerf as a process of its own, the first two against a control plane.
     if let [first, rest @ ..] = args.rest.as_slice() {
         match first.as_str() {
             "drain-all" => return drain_all::run(rest),
             "burst" => return burst::run(rest),
+            "simulate" => return simulate_bench::run(rest),
             _ => {}
         }
     }

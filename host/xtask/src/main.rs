@@ -24,6 +24,7 @@ mod plugins;
 mod process;
 mod reference;
 mod rig;
+mod simulate_bench;
 mod suites;
 mod tidy;
 mod vectors;

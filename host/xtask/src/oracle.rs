@@ -9,7 +9,7 @@ mod api;
 mod case;
 mod catalog;
 mod cluster;
-mod dice;
+pub(crate) mod dice;
 mod draw;
 mod dress;
 mod machines;

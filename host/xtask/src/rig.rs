@@ -325,7 +325,7 @@ pub(crate) fn binary(name: &str) -> PathBuf {
 }
 
 /// In cargo's target folder, wherever that is: this very program is in its `debug`.
-fn binary_of(build: Build, name: &str) -> PathBuf {
+pub(crate) fn binary_of(build: Build, name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().unwrap_or(&own);
     // A test of xtask itself runs one folder deeper.

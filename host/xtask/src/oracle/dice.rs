@@ -1,10 +1,10 @@
 //! Draws that repeat: all of a case come from its seed (the generator is SplitMix64).
 
 #[derive(Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
@@ -16,27 +16,27 @@ impl Dice {
     }
 
     /// A number from `least` to `most`, both possible.
-    pub(super) fn between(&mut self, least: i64, most: i64) -> i64 {
+    pub(crate) fn between(&mut self, least: i64, most: i64) -> i64 {
         let count = most.abs_diff(least).saturating_add(1);
         least.saturating_add_unsigned(self.roll() % count)
     }
 
     /// True in that many of a hundred draws.
-    pub(super) fn percent(&mut self, chance: i64) -> bool {
+    pub(crate) fn percent(&mut self, chance: i64) -> bool {
         self.between(1, 100) <= chance
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.index(items.len())]
     }
 
     /// An index into a list of that length, which must not be empty.
-    pub(super) fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.roll() >> 1).unwrap_or(usize::MAX) % len
     }
 
     /// At least one of the items, in their order.
-    pub(super) fn some<T: Copy>(&mut self, items: &[T]) -> Vec<T> {
+    pub(crate) fn some<T: Copy>(&mut self, items: &[T]) -> Vec<T> {
         let sure = self.index(items.len());
         let mut chosen = Vec::new();
         for (idx, item) in items.iter().enumerate() {
