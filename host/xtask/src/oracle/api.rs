@@ -9,7 +9,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use super::manifest::{PRIORITIES, priority_class, runtime_class};
+use super::manifest;
 
 /// A local server answers in milliseconds; this is for a machine on which others compile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,10 +37,10 @@ impl Api {
             url: control_plane.server_url(),
             authorization: format!("Bearer {}", control_plane.token()),
         };
-        for (name, priority) in PRIORITIES {
-            api.create(&priority_class(name, priority))?;
+        for class in manifest::priority_classes() {
+            api.create(&class)?;
         }
-        api.create(&runtime_class())?;
+        api.create(&manifest::runtime_class())?;
         Ok(api)
     }
 

@@ -148,8 +148,9 @@ impl<'a> Cluster<'a> {
                 return Ok(outcomes);
             } else if changed.elapsed() > STEP_TIMEOUT {
                 bail!(
-                    "kube-scheduler has not judged {} of {count} pods",
-                    count - judged
+                    "{} of {count} pods of the step {step} are gone, and kube-scheduler has not judged {}",
+                    count.saturating_sub(outcomes.len()),
+                    outcomes.len() - judged
                 );
             }
             thread::sleep(POLL_INTERVAL);

@@ -197,10 +197,15 @@ pub(super) fn storage_class(name: &str, zones: &[&str]) -> Value {
 /// others is switched off, since kerf plans no evictions.
 pub(super) const PRIORITIES: [(&str, i32); 2] = [("oracle-high", 1000), ("oracle-low", -10)];
 
-pub(super) fn priority_class(name: &str, priority: i32) -> Value {
-    json!({
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-        "metadata": {"name": name}, "value": priority, "preemptionPolicy": "Never",
+/// The classes of [`PRIORITIES`], and the one of all other pods: without it these would evict those of low priority.
+pub(super) fn priority_classes() -> impl Iterator<Item = Value> {
+    let classes = PRIORITIES.into_iter().chain([("oracle-default", 0)]);
+    classes.map(|(name, priority)| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": name}, "value": priority, "preemptionPolicy": "Never",
+            "globalDefault": priority == 0,
+        })
     })
 }
 
