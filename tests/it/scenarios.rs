@@ -1,6 +1,6 @@
 //! What a user sees, on the real control plane: pods become nodes, and nodes go when they are not needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::ecsnodeclass::EcsNodeClass;
@@ -116,6 +116,27 @@ fn thirty_one_pod_nodes_are_balanced_over_three_zones() {
         [10, 10, 10],
         "{by_zone:?}"
     );
+}
+
+#[test]
+fn pods_without_constraints_are_spread_as_the_schedulers_defaults_say() {
+    let zones = r#"        - {key: topology.kubernetes.io/zone, operator: In, values: ["cn-hangzhou-h", "cn-hangzhou-i", "cn-hangzhou-j"]}"#;
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", zones));
+    let config = r#"{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}]}}"#;
+    stage.start_kerf(&["--scheduler-config", config]);
+
+    // All of them would fit one node; only the defaults, with the selector of their ReplicaSet, spread them.
+    stage.apply(&deployment("web", 6, "100m", "128Mi", ""));
+    stage.until_bound(6);
+
+    let nodes = stage.list::<Node>();
+    let by_zone: BTreeSet<&String> = nodes
+        .iter()
+        .map(|node| &node.labels()["topology.kubernetes.io/zone"])
+        .collect();
+    assert_eq!((nodes.len(), by_zone.len()), (3, 3), "{by_zone:?}");
 }
 
 #[test]

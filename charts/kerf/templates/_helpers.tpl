@@ -80,6 +80,7 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "BATCH_MAX_DURATION" $s.batchMaxDuration)
   (list "PREFERENCE_POLICY" $s.preferencePolicy)
   (list "MIN_VALUES_POLICY" $s.minValuesPolicy)
+  (list "SCHEDULER_CONFIG" $s.schedulerConfig)
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)

@@ -22,10 +22,12 @@ pub struct SharedCluster {
     pod_events: Mutex<BTreeMap<String, Timestamp>>,
 }
 
-impl Default for SharedCluster {
-    fn default() -> Self {
+impl SharedCluster {
+    /// Shares an index.
+    #[must_use]
+    pub fn new(index: Cluster) -> Self {
         Self {
-            index: RwLock::new(Cluster::default()),
+            index: RwLock::new(index),
             changes: watch::Sender::new(0),
             demand: watch::Sender::new(0),
             pod_events: Mutex::default(),

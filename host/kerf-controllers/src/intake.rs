@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -218,6 +219,9 @@ impl Intake {
         start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| {
             std::future::ready(())
         });
+        if !context.settings.default_spread.is_empty() {
+            start.selecting();
+        }
         if context.settings.gates.node_overlay {
             start.overlays(writers.overlays, triggers.clone());
         }
@@ -274,6 +278,24 @@ impl Start<'_> {
             tell(change, Arc::clone(&context))
         };
         self.watch(kind, api, watcher::Config::default(), writer, handle);
+    }
+
+    /// What default spread constraints look at to tell which pods belong together.
+    fn selecting(&mut self) {
+        self.indexed("services", None, |_: OwnedChange<Service>, _| {
+            std::future::ready(())
+        });
+        self.indexed(
+            "replicationcontrollers",
+            None,
+            |_: OwnedChange<ReplicationController>, _| std::future::ready(()),
+        );
+        self.indexed("replicasets", None, |_: OwnedChange<ReplicaSet>, _| {
+            std::future::ready(())
+        });
+        self.indexed("statefulsets", None, |_: OwnedChange<StatefulSet>, _| {
+            std::future::ready(())
+        });
     }
 
     /// Overlays are in no index: they are applied to the catalog that the index is asked with.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kerf_cloud::provider::Provider;
+use kerf_state::Cluster;
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -93,7 +94,9 @@ pub async fn run(
     let identity = identity(&settings.pod_name);
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity.clone()),
-        cluster: SharedCluster::default(),
+        cluster: SharedCluster::new(Cluster::with_default_spread(
+            settings.default_spread.clone(),
+        )),
         classes: Classes::default(),
         overlays: Overlays::default(),
         buffers: Buffers::new(intake.buffer_trigger()),

@@ -21,6 +21,8 @@ pub struct Settings {
     pub gates: crate::feature_gates::FeatureGates,
     /// How preferences and minValues of pods and pools are planned.
     pub planning: kerf_core::snapshot::Settings,
+    /// Spread constraints that pods without any get, as kube-scheduler does. Their selectors are not looked at.
+    pub default_spread: Vec<kerf_core::pod::TopologySpread>,
     /// A batch of pods is planned when no new one came for this long (Karpenter: `BATCH_IDLE_DURATION`).
     pub batch_idle: Duration,
     /// A batch is planned at the latest this long after its first pod (Karpenter: `BATCH_MAX_DURATION`).
@@ -76,6 +78,7 @@ impl Settings {
             default_node_role: String::new(),
             gates: crate::feature_gates::FeatureGates::default(),
             planning: kerf_core::snapshot::Settings::default(),
+            default_spread: Vec::new(),
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
             disruption_poll: Duration::from_secs(10),

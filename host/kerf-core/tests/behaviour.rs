@@ -27,6 +27,7 @@ const SOURCES: &[&str] = &[
     include_str!("properties.rs"),
     include_str!("requirement_vectors.rs"),
     include_str!("../../kerf-state/src/tests/buffers.rs"),
+    include_str!("../../kerf-state/src/tests/default_spread.rs"),
     include_str!("../../kerf-state/src/tests/join.rs"),
     include_str!("../../kerf-state/src/tests/pods.rs"),
     include_str!("../../kerf-state/src/tests/volumes.rs"),
@@ -286,6 +287,15 @@ const TABLE: &[(&str, &[&str])] = &[
             "a_zone_spread_is_even",
             "a_spread_over_hosts_gives_each_its_own",
             "a_spread_that_does_not_select_its_own_pods_does_not_count_them",
+        ],
+    ),
+    (
+        "2.13 default constraints",
+        &[
+            "a_pod_of_a_service_is_spread_over_what_the_service_selects",
+            "the_selector_of_the_workload_narrows_that_of_the_services",
+            "the_labels_of_a_replication_controller_go_over_those_of_services",
+            "a_pod_with_constraints_or_that_nothing_selects_keeps_what_it_has",
         ],
     ),
     (

@@ -11,13 +11,14 @@ use kerf_core::ids::{NodePoolName, ZoneId};
 use kerf_core::instance_type::InstanceType;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
-use kerf_core::pod::{Pod, PodSpec};
+use kerf_core::pod::{Pod, PodSpec, TopologySpread};
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
 
 use crate::convert::node_pool::Converted;
 use crate::convert::pod::PodEntry;
 use crate::daemons::{self, DaemonEntry};
+use crate::default_spread::{self, DefaultSpread};
 use crate::nodes::{self, NodeClaimEntry, NodeEntry, Surroundings};
 use crate::nominations::Nominations;
 use crate::pools::{self, NodeClassEntry};
@@ -58,6 +59,7 @@ pub struct Cluster {
     pub(crate) csi_nodes: BTreeMap<ObjectKey, BTreeMap<String, u32>>,
     pub(crate) namespaces: BTreeMap<ObjectKey, Labels>,
     pub(crate) pod_budgets: BTreeMap<ObjectKey, Arc<PodBudget>>,
+    pub(crate) default_spread: DefaultSpread,
     pub(crate) specs: Specs,
     pub(crate) node_ids: ProviderIds,
     claim_ids: ProviderIds,
@@ -74,6 +76,14 @@ impl Cluster {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An index that knows nothing, and gives these constraints to pods that have none. Their selectors are not looked at.
+    #[must_use]
+    pub fn with_default_spread(constraints: Vec<TopologySpread>) -> Self {
+        let mut cluster = Self::default();
+        cluster.default_spread.constraints = constraints;
+        cluster
     }
 
     /// Takes in an object that is new or changed. Whether anything changed that a decision looks at: a heartbeat does
@@ -125,8 +135,13 @@ impl Cluster {
 
     /// The kinds that have not been listed yet.
     pub fn unsynced(&self) -> impl Iterator<Item = Kind> {
-        Kind::ALL
+        let has_default_spread = !self.default_spread.constraints.is_empty();
+        let of_default_spread = Kind::OF_DEFAULT_SPREAD
             .into_iter()
+            .filter(move |_| has_default_spread);
+        Kind::ALWAYS
+            .into_iter()
+            .chain(of_default_spread)
             .filter(|kind| !self.synced.contains(kind))
     }
 
@@ -214,14 +229,13 @@ impl Cluster {
     pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
         let mut bound: BTreeMap<&str, Vec<Arc<Pod>>> = BTreeMap::new();
         let mut pending_pods = Vec::new();
+        let mut specs = self.default_spread.specs();
         for entry in self.pods.values() {
             if let Some(node) = &entry.node {
-                bound
-                    .entry(node)
-                    .or_default()
-                    .push(self.with_volumes(entry));
+                let pods = bound.entry(node).or_default();
+                pods.push(self.resolved(entry, &mut specs));
             } else if entry.is_waiting {
-                pending_pods.push(self.with_volumes(entry));
+                pending_pods.push(self.resolved(entry, &mut specs));
             }
         }
         let virtual_pods = self.buffers.values().flat_map(Buffer::virtual_pods);
@@ -269,27 +283,36 @@ impl Cluster {
         }
     }
 
-    fn with_volumes(&self, entry: &PodEntry) -> Arc<Pod> {
-        if entry.claims.is_empty() {
-            return Arc::clone(&entry.pod);
+    /// The pod with what depends on other objects: default spread constraints and volumes.
+    fn resolved<'a>(
+        &'a self,
+        entry: &'a PodEntry,
+        specs: &mut default_spread::Specs<'a>,
+    ) -> Arc<Pod> {
+        let mut spec = specs.with_constraints(entry);
+        if !entry.claims.is_empty() {
+            let storage = Storage {
+                claims: &self.volume_claims,
+                volumes: &self.volumes,
+                classes: &self.storage_classes,
+            };
+            let claims = entry.claims.iter();
+            let volumes = claims
+                .map(|name| storage.resolve(&entry.pod.namespace, name))
+                .collect();
+            let without = spec.as_ref().unwrap_or(&entry.pod.spec);
+            spec = Some(Arc::new(PodSpec {
+                volumes,
+                ..(**without).clone()
+            }));
         }
-        let storage = Storage {
-            claims: &self.volume_claims,
-            volumes: &self.volumes,
-            classes: &self.storage_classes,
-        };
-        let claims = entry.claims.iter();
-        let volumes = claims
-            .map(|name| storage.resolve(&entry.pod.namespace, name))
-            .collect();
-        let spec = PodSpec {
-            volumes,
-            ..(*entry.pod.spec).clone()
-        };
-        Arc::new(Pod {
-            spec: Arc::new(spec),
-            ..(*entry.pod).clone()
-        })
+        match spec {
+            Some(spec) => Arc::new(Pod {
+                spec,
+                ..(*entry.pod).clone()
+            }),
+            None => Arc::clone(&entry.pod),
+        }
     }
 
     pub(crate) fn note_problems(&mut self, kind: Kind, key: &ObjectKey, problems: Vec<Problem>) {

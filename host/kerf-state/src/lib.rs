@@ -9,6 +9,7 @@
 mod cluster;
 mod convert;
 mod daemons;
+mod default_spread;
 mod nodes;
 mod nominations;
 mod pod_budgets;

@@ -29,11 +29,27 @@ pub enum Kind {
     Namespace,
     /// PodDisruptionBudgets, for what may be evicted.
     PodDisruptionBudget,
+    /// Services, for the pods that default spread constraints count.
+    Service,
+    /// ReplicationControllers, likewise.
+    ReplicationController,
+    /// ReplicaSets, likewise.
+    ReplicaSet,
+    /// StatefulSets, likewise.
+    StatefulSet,
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
+    /// Those that are read for default spread constraints, and only where there are some.
+    pub const OF_DEFAULT_SPREAD: [Self; 4] = [
+        Self::Service,
+        Self::ReplicationController,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+    ];
+
+    /// Those that are always read.
+    pub const ALWAYS: [Self; 12] = [
         Self::Pod,
         Self::Node,
         Self::NodeClaim,
@@ -64,6 +80,10 @@ impl Kind {
             Self::CsiNode => "CSINode",
             Self::Namespace => "Namespace",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::Service => "Service",
+            Self::ReplicationController => "ReplicationController",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::StatefulSet => "StatefulSet",
         }
     }
 }

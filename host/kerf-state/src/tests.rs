@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kerf_api::ecsnodeclass::EcsNodeClass;
@@ -20,6 +22,7 @@ use serde_json::Value;
 use crate::{Catalog, Cluster, Kind, PoolOffers, Tracked};
 
 mod buffers;
+mod default_spread;
 mod join;
 mod pods;
 mod pools;
@@ -50,6 +53,10 @@ fn apply(cluster: &mut Cluster, object: &Value) -> bool {
         "StorageClass" => typed::<StorageClass>(cluster, object),
         "CSINode" => typed::<CSINode>(cluster, object),
         "Namespace" => typed::<Namespace>(cluster, object),
+        "Service" => typed::<Service>(cluster, object),
+        "ReplicationController" => typed::<ReplicationController>(cluster, object),
+        "ReplicaSet" => typed::<ReplicaSet>(cluster, object),
+        "StatefulSet" => typed::<StatefulSet>(cluster, object),
         other => panic!("unknown kind {other}"),
     }
 }

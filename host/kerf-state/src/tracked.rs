@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,7 +18,7 @@ use crate::convert::node_pool::node_pool;
 use crate::convert::pod::pod;
 use crate::pod_budgets::pod_budget;
 use crate::problem::{Kind, ObjectKey, Problem, Problems};
-use crate::{daemons, nodes, pools, volumes};
+use crate::{daemons, default_spread, nodes, pools, volumes};
 
 /// A kind that the index takes. Implemented here only.
 pub trait Tracked: sealed::Sealed {
@@ -55,7 +57,7 @@ mod sealed {
 
 /// `kind in table: conversion`, where the conversion sees the object, the shared specs and the problems.
 macro_rules! tracked {
-    ($($type:ty, $kind:ident in $table:ident: $convert:expr;)+) => {$(
+    ($($type:ty, $kind:ident in $($table:ident).+: $convert:expr;)+) => {$(
         impl sealed::Sealed for $type {}
 
         impl Tracked for $type {
@@ -70,20 +72,20 @@ macro_rules! tracked {
                 let entry = $convert(self, &mut cluster.specs, &mut problems);
                 let key = self.key();
                 cluster.note_problems(Self::KIND, &key, problems.finish());
-                let is_changed = replace(&mut cluster.$table, key.clone(), entry);
+                let is_changed = replace(&mut cluster.$($table).+, key.clone(), entry);
                 cluster.note_provider_id(Self::KIND, &key);
                 is_changed
             }
 
             fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
                 cluster.note_problems(Self::KIND, key, Vec::new());
-                let was_there = cluster.$table.remove(key).is_some();
+                let was_there = cluster.$($table).+.remove(key).is_some();
                 cluster.note_provider_id(Self::KIND, key);
                 was_there
             }
 
             fn keys(cluster: &Cluster) -> Vec<ObjectKey> {
-                cluster.$table.keys().cloned().collect()
+                cluster.$($table).+.keys().cloned().collect()
             }
         }
     )+};
@@ -106,6 +108,13 @@ tracked! {
     CSINode, CsiNode in csi_nodes: |it, _, _| volumes::attachment_limits(it);
     Namespace, Namespace in namespaces: |it, _, _| labels(it);
     PodDisruptionBudget, PodDisruptionBudget in pod_budgets: |it, _, problems| pod_budget(it, problems);
+    Service, Service in default_spread.services: |it, _, _| default_spread::service(it);
+    ReplicationController, ReplicationController in default_spread.replication_controllers:
+        |it, _, _| default_spread::replication_controller(it);
+    ReplicaSet, ReplicaSet in default_spread.replica_sets:
+        |it, _, problems| default_spread::replica_set(it, problems);
+    StatefulSet, StatefulSet in default_spread.stateful_sets:
+        |it, _, problems| default_spread::stateful_set(it, problems);
 }
 
 fn labels(namespace: &Namespace) -> kerf_core::selector::Labels {

@@ -5,6 +5,7 @@
 
 mod planning;
 mod process;
+mod scheduler_config;
 
 use std::path::PathBuf;
 use std::time::Duration;

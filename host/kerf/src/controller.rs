@@ -126,6 +126,9 @@ fn settings(args: &Controller) -> Settings {
         .clone_from(&args.default_node_role);
     settings.gates = args.planning.feature_gates;
     settings.planning = args.planning.settings();
+    settings
+        .default_spread
+        .clone_from(&args.planning.scheduler_config.0);
     settings.batch_idle = timing.batch_idle_duration;
     settings.batch_max = timing.batch_max_duration;
     settings.disruption_poll = timing.disruption_poll_duration;

@@ -7,7 +7,7 @@ use crate::cluster::Effect;
 /// The effect of a change in an object of the kind.
 ///
 /// Pods, nodes, pools and volumes can make pods need or find a place; daemons, labels of namespaces and limits of
-/// drivers only change what the next plan sees.
+/// drivers only change what the next plan sees, as do those of which default spread constraints ask what they select.
 pub(super) fn effect<K: Tracked>(is_changed: bool) -> Effect {
     if !is_changed {
         return Effect::None;
@@ -24,6 +24,10 @@ pub(super) fn effect<K: Tracked>(is_changed: bool) -> Effect {
         | Kind::StorageClass
         | Kind::CsiNode
         | Kind::Namespace
-        | Kind::PodDisruptionBudget => Effect::Changed,
+        | Kind::PodDisruptionBudget
+        | Kind::Service
+        | Kind::ReplicationController
+        | Kind::ReplicaSet
+        | Kind::StatefulSet => Effect::Changed,
     }
 }

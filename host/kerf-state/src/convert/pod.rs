@@ -12,7 +12,8 @@ use kerf_core::pod::{DoNotDisrupt, HostPort, OwnerKind, Pod, PodPhase, PodSpec, 
 
 use super::affinity::{self, MatchFields};
 use super::{pod_resources, taints};
-use crate::problem::Problems;
+use crate::default_spread::Workload;
+use crate::problem::{Kind, Problems};
 use crate::specs::Specs;
 
 /// A pod in the index.
@@ -26,6 +27,8 @@ pub(crate) struct PodEntry {
     pub(crate) is_waiting: bool,
     /// The uid of the DaemonSet that controls it.
     pub(crate) daemon_set: Option<Arc<str>>,
+    /// The workload that controls it, where default spread constraints look at that.
+    pub(crate) workload: Option<Workload>,
     /// The PersistentVolumeClaims that it uses, of its namespace.
     pub(crate) claims: Vec<String>,
 }
@@ -80,6 +83,7 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .map(Arc::from),
         is_waiting,
         daemon_set: daemon_set_uid(metadata),
+        workload: workload(metadata),
         claims: claims(spec, metadata.name.as_deref().unwrap_or_default()),
     }
 }
@@ -188,6 +192,18 @@ fn owner_kind(metadata: &ObjectMeta) -> OwnerKind {
 fn daemon_set_uid(metadata: &ObjectMeta) -> Option<Arc<str>> {
     let owner = controller(metadata)?;
     (owner_kind(metadata) == OwnerKind::DaemonSet).then(|| Arc::from(owner.uid.as_str()))
+}
+
+fn workload(metadata: &ObjectMeta) -> Option<Workload> {
+    let owner = controller(metadata)?;
+    let kind = match (owner.api_version.as_str(), owner.kind.as_str()) {
+        ("v1", "ReplicationController") => Kind::ReplicationController,
+        ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
+        ("apps/v1", "StatefulSet") => Kind::StatefulSet,
+        _ => return None,
+    };
+    let name = Arc::from(owner.name.as_str());
+    Some(Workload { kind, name })
 }
 
 fn do_not_disrupt(metadata: &ObjectMeta, problems: &mut Problems) -> DoNotDisrupt {

@@ -3,6 +3,7 @@
 use kerf_controllers::feature_gates::FeatureGates;
 use kerf_core::snapshot::{MinValuesPolicy, PreferencePolicy, Settings};
 
+use super::scheduler_config::SchedulerConfig;
 use super::switch;
 
 /// How pods are planned, and what is switched on.
@@ -22,10 +23,15 @@ pub(crate) struct Planning {
     /// refused.
     #[arg(long, env = "FEATURE_GATES", default_value = "")]
     pub(crate) feature_gates: FeatureGates,
-    /// A kube-scheduler configuration whose default spread constraints are planned with. Anything but empty is refused:
-    /// kerf does not plan them yet.
-    #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = no_scheduler_config)]
-    pub(crate) scheduler_config: String,
+    /// What kube-scheduler is configured to do, in YAML or JSON: podTopologySpread.defaultConstraints, which pods without
+    /// constraints of their own get.
+    #[arg(
+        long,
+        env = "SCHEDULER_CONFIG",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) scheduler_config: SchedulerConfig,
 }
 
 impl Planning {
@@ -51,13 +57,5 @@ fn min_values(text: &str) -> Result<MinValuesPolicy, &'static str> {
         "Strict" => Ok(MinValuesPolicy::Strict),
         "BestEffort" => Ok(MinValuesPolicy::BestEffort),
         _ => Err("it must be Strict or BestEffort"),
-    }
-}
-
-fn no_scheduler_config(text: &str) -> Result<String, &'static str> {
-    if text.trim().is_empty() {
-        Ok(String::new())
-    } else {
-        Err("default spread constraints are not planned yet; leave it empty")
     }
 }

@@ -134,10 +134,10 @@ fn wrong_values_are_refused_with_the_reason() {
         ),
         ("--feature-gates=NodeRepair", "NodeRepair=true"),
         (
-            "--feature-gates=CapacityBuffer=true",
+            "--feature-gates=SpotToSpotConsolidation=true",
             "is not in this version",
         ),
-        ("--scheduler-config=profiles: []", "leave it empty"),
+        ("--scheduler-config=profiles: []", "profiles"),
         ("--memory-limit=1Gi", "invalid digit"),
     ];
     for (arg, reason) in cases {

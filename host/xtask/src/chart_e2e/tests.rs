@@ -208,7 +208,7 @@ fn the_container_is_locked_down() {
 }
 
 /// Variables of the controller that are no values: of the process's place, of secrets, of tests.
-const NO_VALUES: [&str; 18] = [
+const NO_VALUES: [&str; 17] = [
     "ALIBABA_CLOUD_ROLE_SESSION_NAME",
     "ALIBABA_CLOUD_SECURITY_TOKEN",
     "CS_ENDPOINT",
@@ -224,7 +224,6 @@ const NO_VALUES: [&str; 18] = [
     "MEMORY_LIMIT",
     "METRICS_ADDRESS",
     "RAM_ENDPOINT",
-    "SCHEDULER_CONFIG",
     "STS_ENDPOINT",
     "VPC_ENDPOINT",
 ];
