@@ -132,6 +132,24 @@ fn a_policy_that_prefers_spot_shows_what_it_costs() {
     check("diff");
 }
 
+/// By hand, from tests/fixtures/simulate/disrupt: the idle node goes, which saves 0.30. The pod of the big node asks for
+/// 1,000m and fits beside one of 500m on a small node of 1,930m; so the big node goes without a replacement, which saves
+/// 0.90. All three pods, 2,000m, do not fit on one small node, and one of them forbids disruption: two small nodes stay.
+#[test]
+fn disruption_says_what_goes_what_it_saves_and_why_the_rest_stays() {
+    check("disrupt");
+}
+
+#[test]
+fn pods_nodes_and_pools_of_manifests_are_explained() {
+    check("explain");
+}
+
+#[test]
+fn overlays_change_the_order_and_not_the_price() {
+    check("overlay");
+}
+
 /// The first thing that a newcomer runs is what the README shows, and its answer is the real one.
 #[test]
 fn the_readme_shows_the_real_output_of_its_first_command() {

@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use planning::Planning;
 pub(crate) use process::Process;
 
+use crate::explain::args::Explain;
 use crate::logging::Log;
 use crate::simulate::args::{Diff, Simulate};
 
@@ -46,6 +47,9 @@ pub(crate) enum Command {
     /// Show what would be launched for manifests: offline, without cluster or account. Exit code 0: every pod has a
     /// place; 1: some have none; 2: could not run.
     Simulate(Box<Simulate>),
+    /// Say why a pod waits or is where it is, and why a node stays: what the controller of a cluster said itself, or with
+    /// -f what would be decided for manifests.
+    Explain(Box<Explain>),
     /// Compare two simulations: of A and B, or of A without and with what-ifs. Exit codes as for `simulate`, of B.
     Diff(Box<Diff>),
 }

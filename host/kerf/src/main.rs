@@ -7,6 +7,7 @@ mod controller;
 mod convert;
 mod document;
 mod exit;
+mod explain;
 mod logging;
 mod simulate;
 mod validate;
@@ -29,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Explain(arguments) => return explain::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Diff(arguments) => return simulate::diff::run(&arguments),
     };

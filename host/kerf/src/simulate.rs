@@ -1,23 +1,26 @@
 //! `kerf simulate`: what would be launched for manifests, by the controller's own index and planner, offline.
 //!
 //! The flow: [`crate::document`] reads manifests, [`what_if`] changes them, [`objects`] gives them types, [`workload`] makes
-//! pods, [`world`] fills the index and plans, [`report`] is the answer, and [`table`] and [`html`] show it. A manifest
+//! pods, [`world`] fills the index and plans, [`report`] is the answer, with [`disruption`] if
+//! that was asked, and [`table`] and [`html`] show it. A manifest
 //! that cannot be used is a [`complaint::Complaint`] with file, line, object, field and next step.
 
 pub(crate) mod args;
 mod check;
 mod classes;
-mod complaint;
+pub(crate) mod complaint;
 pub(crate) mod diff;
+mod disruption;
 mod html;
 mod objects;
+mod overlays;
 mod policies;
 mod report;
-mod table;
-mod terminal;
+pub(crate) mod table;
+pub(crate) mod terminal;
 mod what_if;
 mod workload;
-mod world;
+pub(crate) mod world;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,17 +28,18 @@ use std::process::ExitCode;
 
 use crate::document::{self, Document};
 use crate::exit;
-use crate::simulate::args::{Output, Simulate, Source, WhatIf};
+use crate::simulate::args::{Ask, Output, Simulate, Source, WhatIf};
 use crate::simulate::complaint::Complaint;
 use crate::simulate::report::Report;
 use crate::simulate::terminal::Terminal;
+use crate::simulate::world::Planned;
 
 /// Runs and says how the process ends.
 pub(crate) fn run(args: &Simulate) -> ExitCode {
     if args.print_schema {
         return end(report::schema(), exit::OK);
     }
-    let report = match simulate(&args.files, &args.source, &args.what_if) {
+    let report = match simulate(&args.files, args.ask, &args.source, &args.what_if) {
         Ok(report) => report,
         Err(complaints) => return refuse(&complaints),
     };
@@ -55,9 +59,20 @@ pub(crate) fn run(args: &Simulate) -> ExitCode {
 /// The whole way from manifests to the answer.
 fn simulate(
     files: &[PathBuf],
+    ask: Ask,
     source: &Source,
     what_if: &WhatIf,
 ) -> Result<Report, Vec<Complaint>> {
+    decided(files, ask, source, what_if).map(Planned::report)
+}
+
+/// As far as the decisions.
+pub(crate) fn decided(
+    files: &[PathBuf],
+    ask: Ask,
+    source: &Source,
+    what_if: &WhatIf,
+) -> Result<Planned, Vec<Complaint>> {
     let mut items = read(files)?;
     what_if::change(&mut items, what_if)?;
     let refused = check::refused(&items)?;
@@ -65,7 +80,7 @@ fn simulate(
         return Err(refused);
     }
     let objects = objects::Objects::parse(&items)?;
-    world::plan(&items, objects, source, what_if)
+    world::plan(&items, objects, ask, source, what_if)
 }
 
 /// The objects of the files; each of them must at least say what it is.
@@ -107,7 +122,7 @@ fn json(report: &Report) -> Result<String, Vec<Complaint>> {
 }
 
 /// Prints an answer. A reader that went away, such as `head`, is no failure of ours.
-fn end(text: Result<String, Vec<Complaint>>, code: u8) -> ExitCode {
+pub(crate) fn end(text: Result<String, Vec<Complaint>>, code: u8) -> ExitCode {
     match text {
         Ok(text) => {
             let mut out = std::io::stdout().lock();
@@ -118,7 +133,7 @@ fn end(text: Result<String, Vec<Complaint>>, code: u8) -> ExitCode {
     }
 }
 
-fn refuse(complaints: &[Complaint]) -> ExitCode {
+pub(crate) fn refuse(complaints: &[Complaint]) -> ExitCode {
     let mut err = std::io::stderr().lock();
     for complaint in complaints {
         // Nobody is left to tell when standard error is closed.

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_core::disruption::budget::DisruptionReason;
-use kerf_core::disruption::{Command, Decision, decide};
+use kerf_core::disruption::{Command, Decision, DisruptionSettings, decide};
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, PlannedClaim};
 use kerf_core::preferences::Preferences;
+use kerf_core::schedule::Homes;
 use kerf_core::snapshot::Snapshot;
-use kerf_policy::{Now, Occasion, ROUNDS_MAX, consult, consult_prices};
+use kerf_policy::{PolicyRun, ROUNDS_MAX, consult, consult_prices};
 
 use crate::context::Context;
 use crate::policies::report as tell;
+use crate::provision::rounds::{self, Question};
 
 /// What to start, and what to say of the rest.
 #[derive(Debug)]
@@ -28,25 +29,40 @@ pub struct Decided {
 /// Decides about the snapshot. Blocks for as long as the search and the policies take.
 #[must_use]
 pub fn with_policies(snapshot: Arc<Snapshot>, context: &Context, now: Timestamp) -> Decided {
-    let registry = context.policies.registry();
-    let settings = &context.settings.disruption;
-    let mut preferences = Preferences::none();
-    let occasion = Occasion {
+    let question = Question {
+        snapshot: &snapshot,
+        homes: &Homes::new(),
+        registry: context.policies.registry(),
         region: &context.settings.region,
         reason: "consolidate",
-        now: Now {
-            instant: Instant::now(),
-            unix_secs: u32::try_from(now.as_second()).unwrap_or_default(),
-        },
+        now,
     };
-    let prices = consult_prices(registry, &snapshot, &mut preferences, occasion);
-    for (pool, run) in &prices.runs {
-        let pool = snapshot.pools.iter().find(|it| it.name == *pool);
-        let class = pool.map(|it| it.template.node_class.name.as_str());
-        tell::run(run, class.unwrap_or_default(), &context.metrics);
-    }
+    let settings = &context.settings.disruption;
+    let decision = decide_with(&question, settings, &mut |class, run| {
+        tell::run(run, class, &context.metrics);
+    });
+    Decided { snapshot, decision }
+}
+
+/// As [`with_policies`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
+#[must_use]
+pub fn decide_with(
+    question: &Question<'_>,
+    settings: &DisruptionSettings,
+    told: &mut dyn FnMut(&str, &PolicyRun),
+) -> Decision {
+    let Question {
+        snapshot,
+        registry,
+        now,
+        ..
+    } = *question;
+    let mut preferences = Preferences::none();
+    let occasion = question.occasion();
+    let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
+    rounds::report_prices(&prices, snapshot, told);
     let barred: BTreeSet<&NodePoolName> = prices.blocked.iter().map(|(pool, _)| pool).collect();
-    let mut decision = decide(&snapshot, &preferences, settings, now);
+    let mut decision = decide(snapshot, &preferences, settings, now);
     for round in 1..=ROUNDS_MAX {
         let plan = Plan {
             new_claims: replacements(&decision),
@@ -55,20 +71,17 @@ pub fn with_policies(snapshot: Arc<Snapshot>, context: &Context, now: Timestamp)
         if plan.new_claims.is_empty() {
             break;
         }
-        let asked = consult(registry, &snapshot, &plan, &mut preferences, occasion);
-        for (index, run) in &asked.runs {
-            let class = &plan.new_claims[*index].node_class.name;
-            tell::run(run, class, &context.metrics);
-        }
+        let asked = consult(registry, snapshot, &plan, &mut preferences, occasion);
+        rounds::report(&asked, &plan, told);
         if asked.is_changed && round < ROUNDS_MAX {
-            decision = decide(&snapshot, &preferences, settings, now);
+            decision = decide(snapshot, &preferences, settings, now);
             continue;
         }
         let blocked = asked.blocked.iter().map(|(index, _)| *index).collect();
         withhold(&mut decision, &blocked, asked.is_changed, &barred);
         break;
     }
-    Decided { snapshot, decision }
+    decision
 }
 
 fn replacements(decision: &Decision) -> Vec<PlannedClaim> {

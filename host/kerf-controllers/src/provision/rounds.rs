@@ -52,10 +52,24 @@ pub struct Question<'a> {
     pub registry: &'a Registry,
     /// The region, for policies.
     pub region: &'a str,
-    /// What policies are told: provision, simulate.
+    /// What policies are told: provision, consolidate, simulate.
     pub reason: &'a str,
     /// The time, for policies that ask for it.
     pub now: Timestamp,
+}
+
+impl<'a> Question<'a> {
+    /// What policies are told of the moment.
+    pub(crate) fn occasion(&self) -> Occasion<'a> {
+        Occasion {
+            region: self.region,
+            reason: self.reason,
+            now: Now {
+                instant: Instant::now(),
+                unix_secs: u32::try_from(self.now.as_second()).unwrap_or_default(),
+            },
+        }
+    }
 }
 
 /// As [`plan`], for claims that are planned without pods: `make` plans them anew with what the policies said.
@@ -101,22 +115,10 @@ fn ask(
     told: &mut dyn FnMut(&str, &PolicyRun),
 ) -> Plan {
     let Question {
-        snapshot,
-        registry,
-        region,
-        reason,
-        now,
-        ..
+        snapshot, registry, ..
     } = *question;
     let mut preferences = Preferences::none();
-    let occasion = Occasion {
-        region,
-        reason,
-        now: Now {
-            instant: Instant::now(),
-            unix_secs: u32::try_from(now.as_second()).unwrap_or_default(),
-        },
-    };
+    let occasion = question.occasion();
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
     report_prices(&prices, snapshot, told);
     let mut plan = make(&preferences);
@@ -155,7 +157,7 @@ fn withhold(plan: &mut Plan, consultation: &Consultation, prices: &PriceConsulta
     });
 }
 
-fn report_prices(
+pub(crate) fn report_prices(
     prices: &PriceConsultation,
     snapshot: &Snapshot,
     told: &mut dyn FnMut(&str, &PolicyRun),
@@ -169,7 +171,11 @@ fn report_prices(
     }
 }
 
-fn report(consultation: &Consultation, plan: &Plan, told: &mut dyn FnMut(&str, &PolicyRun)) {
+pub(crate) fn report(
+    consultation: &Consultation,
+    plan: &Plan,
+    told: &mut dyn FnMut(&str, &PolicyRun),
+) {
     for (index, run) in &consultation.runs {
         let class = plan
             .new_claims

@@ -23,6 +23,9 @@ pub(crate) struct Simulate {
     /// Print the JSON Schema of `-o json` and end.
     #[arg(long)]
     pub(crate) print_schema: bool,
+    /// What is asked besides.
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// Where types and prices come from, and how it looks.
     #[command(flatten)]
     pub(crate) source: Source,
@@ -41,12 +44,24 @@ pub(crate) struct Diff {
     /// Form of the answer.
     #[arg(short, long, value_enum, default_value_t = DiffOutput::Table)]
     pub(crate) output: DiffOutput,
+    /// What is asked besides.
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// Where types and prices come from, and how it looks.
     #[command(flatten)]
     pub(crate) source: Source,
     /// What would be different in B.
     #[command(flatten)]
     pub(crate) what_if: WhatIf,
+}
+
+/// What is asked besides what would be launched.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct Ask {
+    /// Say too which of the NodeClaims that exist would be removed or replaced now, what that saves, and why the others
+    /// stay.
+    #[arg(long)]
+    pub(crate) disrupt: bool,
 }
 
 /// Form of a simulation.

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Diff) -> ExitCode {
         return super::refuse(&[complaint.hint(hint)]);
     }
     let simulate = |path: &PathBuf, what_if| {
-        super::simulate(std::slice::from_ref(path), &args.source, what_if)
+        super::simulate(std::slice::from_ref(path), args.ask, &args.source, what_if)
     };
     let b = args.b.as_ref().unwrap_or(&args.a);
     let reports = simulate(&args.a, &WhatIf::default())
@@ -71,6 +71,9 @@ fn counts(report: &Report) -> [(&'static str, Count); 4] {
 fn as_json(a: &Report, b: &Report) -> String {
     let side = |report: &Report| {
         let mut side = json!({"summary": report.summary});
+        if let Some(disruption) = &report.disruption {
+            side["disruption"] = json!(disruption);
+        }
         for (name, count) in counts(report) {
             side[name] = json!(count);
         }
@@ -103,6 +106,12 @@ fn table(a: &Report, b: &Report, terminal: &Terminal) -> String {
         "{label:<34}{from:>12.3}{to:>12.3}{:>+12.3}{percent}",
         to - from
     );
+    let disruption = a.disruption.as_ref().zip(b.disruption.as_ref());
+    if let Some((first, second)) = disruption {
+        let (from, to) = (first.saving_per_hour, second.saving_per_hour);
+        let label = format!("disruption saves ({})", a.currency);
+        let _ = writeln!(out, "{label:<34}{from:>12.3}{to:>12.3}{:>+12.3}", to - from);
+    }
     let mut line = |label: &str, from: usize, to: usize| {
         let change =
             i128::try_from(to).unwrap_or(i128::MAX) - i128::try_from(from).unwrap_or(i128::MAX);
@@ -126,6 +135,9 @@ fn table(a: &Report, b: &Report, terminal: &Terminal) -> String {
         first.unschedulable,
         second.unschedulable,
     );
+    if let Some((first, second)) = disruption {
+        line("nodes that would go now", first.going(), second.going());
+    }
     for ((title, from), (_, to)) in counts(a).into_iter().zip(counts(b)) {
         let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
         for name in names {

@@ -12,6 +12,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,8 +45,9 @@ pub(crate) struct Objects {
     pub(crate) storage_classes: Vec<Written<StorageClass>>,
     pub(crate) priority_classes: Vec<Written<PriorityClass>>,
     pub(crate) config_maps: Vec<Written<ConfigMap>>,
-    /// Checked and not used: they only matter for disruption.
-    budgets: Vec<Written<PodDisruptionBudget>>,
+    pub(crate) node_overlays: Vec<Written<NodeOverlay>>,
+    /// They only matter for disruption.
+    pub(crate) budgets: Vec<Written<PodDisruptionBudget>>,
     /// Objects of kinds that planning does not look at.
     unused: BTreeMap<String, usize>,
     /// Fields that no such kind has: typing mistakes that an API server would warn of.
@@ -102,6 +104,7 @@ impl Objects {
             "StorageClass" => self.storage_classes.push((index, read(item, unknown)?)),
             "PriorityClass" => self.priority_classes.push((index, read(item, unknown)?)),
             "PodDisruptionBudget" => self.budgets.push((index, read(item, unknown)?)),
+            "NodeOverlay" => self.node_overlays.push((index, read(item, unknown)?)),
             "ConfigMap" => self.config_maps.push((index, read(item, unknown)?)),
             // Read by --hpa.
             "HorizontalPodAutoscaler" => {}

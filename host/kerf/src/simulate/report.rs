@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::simulate::complaint::Complaint;
+use crate::simulate::disruption::Disruption;
 use crate::simulate::world::Owners;
 
 /// Raised when a field changes its meaning or goes; new fields do not raise it.
@@ -41,6 +42,9 @@ pub(crate) struct Report {
     pub(crate) new_nodes: Vec<NewNode>,
     /// Nodes that exist and take pods.
     pub(crate) existing_nodes: Vec<ExistingNode>,
+    /// What would be done about nodes that exist; only with --disrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) disruption: Option<Disruption>,
     /// Pods without a place, by reason.
     pub(crate) unschedulable: Vec<Unplaced>,
     /// What was assumed, ignored or looks wrong.
@@ -211,6 +215,7 @@ pub(crate) fn build(
         pools: pools(snapshot, plan),
         new_nodes,
         existing_nodes: existing_nodes(plan, owners),
+        disruption: None,
         unschedulable: unplaced,
         notes,
     }
@@ -240,11 +245,11 @@ fn withheld(snapshot: &Snapshot, plan: &Plan, owners: &Owners) -> Option<Unplace
     })
 }
 
-fn per_hour(price: Price) -> f64 {
+pub(super) fn per_hour(price: Price) -> f64 {
     price.per_hour().unwrap_or_default()
 }
 
-fn new_node(claim: &PlannedClaim, owners: &Owners) -> NewNode {
+pub(super) fn new_node(claim: &PlannedClaim, owners: &Owners) -> NewNode {
     let first = claim.offerings.first();
     let text = |of: &dyn Fn(&kerf_core::plan::PlannedOffering) -> String| {
         first.map(of).unwrap_or_default()
@@ -270,7 +275,7 @@ fn amounts(resources: &Resources) -> Amounts {
         .collect()
 }
 
-fn planned(pod: &Pod, owners: &Owners) -> PlannedPod {
+pub(super) fn planned(pod: &Pod, owners: &Owners) -> PlannedPod {
     let key = (pod.namespace.to_string(), pod.name.to_string());
     PlannedPod {
         name: format!("{}/{}", pod.namespace, pod.name),

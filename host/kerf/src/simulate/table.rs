@@ -8,10 +8,10 @@ use kerf_core::quantity::Quantity;
 use crate::simulate::report::{NewNode, PlannedPod, Report};
 use crate::simulate::terminal::Terminal;
 
-const BOLD: &str = "1";
+pub(crate) const BOLD: &str = "1";
 const DIM: &str = "2";
 const RED: &str = "31";
-const GREEN: &str = "32";
+pub(super) const GREEN: &str = "32";
 const YELLOW: &str = "33";
 /// Between columns.
 const GAP: usize = 2;
@@ -50,6 +50,9 @@ pub(crate) fn render(report: &Report, terminal: &Terminal) -> String {
     }
     if !report.existing_nodes.is_empty() {
         out.push('\n');
+    }
+    if let Some(disruption) = &report.disruption {
+        out += &disruption.table(&report.currency, terminal);
     }
     if !report.unschedulable.is_empty() {
         let _ = writeln!(out, "\n{}", terminal.paint("UNSCHEDULABLE", RED));
@@ -114,7 +117,7 @@ fn headline(report: &Report, terminal: &Terminal) -> String {
     )
 }
 
-fn plural(count: usize, word: &str) -> String {
+pub(super) fn plural(count: usize, word: &str) -> String {
     if count == 1 {
         word.to_owned()
     } else {
@@ -227,7 +230,7 @@ pub(crate) fn workloads(pods: &[PlannedPod]) -> String {
 }
 
 /// Broken between words, with an indent; what has lines already keeps them.
-fn wrap(text: &str, indent: usize, width: usize) -> String {
+pub(crate) fn wrap(text: &str, indent: usize, width: usize) -> String {
     let mut lines = Vec::new();
     for (index, paragraph) in text.lines().enumerate() {
         let indent = if index == 0 { indent } else { indent + 2 };

@@ -1,18 +1,24 @@
 //! From objects to a plan: the index filled as watches would fill it, types from the catalog, and the planner.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kerf_cloud::provider::catalog::Catalog as TypeCatalog;
+use kerf_controllers::disruption::decide::decide_with;
 use kerf_controllers::provision::rounds::{Question, plan_with};
-use kerf_core::snapshot::Settings;
+use kerf_core::disruption::{Decision, DisruptionSettings};
+use kerf_core::plan::Plan;
+use kerf_core::snapshot::{Settings, Snapshot};
+use kerf_policy::{PolicyRun, RunResult};
 use kerf_state::{Cluster, Tracked};
 
 use crate::document::Document;
-use crate::simulate::args::{Source, WhatIf};
+use crate::simulate::args::{Ask, Source, WhatIf};
 use crate::simulate::complaint::Complaint;
+use crate::simulate::disruption::{self, Disruption};
 use crate::simulate::objects::Objects;
 use crate::simulate::report::{self, Report};
-use crate::simulate::{check, classes, policies, workload};
+use crate::simulate::{check, classes, overlays, policies, workload};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
@@ -25,13 +31,42 @@ struct World {
     notes: Vec<Complaint>,
 }
 
-/// Plans and reports.
+/// What was decided, and on what.
+pub(crate) struct Planned {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) plan: Plan,
+    /// None unless it was asked for.
+    pub(crate) decision: Option<Decision>,
+    owners: Owners,
+    types: TypeCatalog,
+    notes: Vec<Complaint>,
+}
+
+impl Planned {
+    /// The answer.
+    pub(crate) fn report(self) -> Report {
+        let Self {
+            snapshot,
+            plan,
+            decision,
+            owners,
+            types,
+            notes,
+        } = self;
+        let mut report = report::build(&snapshot, &plan, &owners, &types, notes);
+        report.disruption = decision.map(|it| Disruption::of(&it, &snapshot, &owners));
+        report
+    }
+}
+
+/// Decides.
 pub(crate) fn plan(
     items: &[Document],
     mut objects: Objects,
+    ask: Ask,
     source: &Source,
     what_if: &WhatIf,
-) -> Result<Report, Vec<Complaint>> {
+) -> Result<Planned, Vec<Complaint>> {
     let types = catalog(source).map_err(|complaint| vec![complaint])?;
     let mut world = World {
         cluster: Cluster::new(),
@@ -39,6 +74,7 @@ pub(crate) fn plan(
         notes: Vec::new(),
     };
     let offers = classes::resolve(&mut objects, &types, source, what_if, &mut world.notes)?;
+    let offers = overlays::apply(&objects, offers, &mut world.notes);
     world.surroundings(&mut objects);
     world.pods(&objects);
     let refused = check::unusable(&world.cluster, items, &world.owners, &mut world.notes);
@@ -62,17 +98,31 @@ pub(crate) fn plan(
         reason: "simulate",
         now: kerf_controllers::clock::now(),
     };
-    let plan = plan_with(&question, &mut |class, run| {
-        if let kerf_policy::RunResult::Failed(error) = &run.result {
+    let mut told = |class: &str, run: &PolicyRun| {
+        if let RunResult::Failed(error) = &run.result {
             failures.insert(Complaint::note(&format!(
                 "ECSNodeClass {class}: policy {} failed: {error}",
                 run.policy
             )));
         }
-    });
+    };
+    let plan = plan_with(&question, &mut told);
+    let decision = ask
+        .disrupt
+        .then(|| decide_with(&question, &DisruptionSettings::default(), &mut told));
     world.notes.extend(failures);
+    if ask.disrupt {
+        world.notes.extend(disruption::remarks(&objects));
+    }
     let World { owners, notes, .. } = world;
-    Ok(report::build(&snapshot, &plan, &owners, &types, notes))
+    Ok(Planned {
+        snapshot,
+        plan,
+        decision,
+        owners,
+        types,
+        notes,
+    })
 }
 
 fn catalog(source: &Source) -> Result<TypeCatalog, Complaint> {
@@ -148,6 +198,13 @@ impl World {
         }
         for (_, it) in &objects.namespaces {
             self.cluster.apply(it);
+        }
+        for (_, it) in &objects.budgets {
+            let mut it = it.clone();
+            it.metadata
+                .namespace
+                .get_or_insert_with(|| "default".to_owned());
+            self.cluster.apply(&it);
         }
         for (item, it) in &objects.daemon_sets {
             let mut it = it.clone();
