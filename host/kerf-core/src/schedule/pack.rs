@@ -4,7 +4,10 @@
 //! multiplicative weights. Then the shape whose best mix has the most value for its price is taken as often as there
 //! are pods for it, until none are left. Values are only a guide: whoever calls compares the price of the result.
 
+mod values;
+
 use super::vector::Vector;
+use values::{Problem, Values};
 
 /// Pods that ask for the same.
 #[derive(Debug, Clone)]
@@ -29,12 +32,8 @@ pub(super) struct Mix {
     pub(super) times: u32,
 }
 
-/// Rounds of price finding; the values change by less than a percent after that.
-const ROUNDS: u32 = 200;
-/// How strongly a round moves the weights.
-const STEP: f64 = 0.2;
-/// Shapes that are tried for each mix: those that are the cheapest for some item at some time.
-const MAX_BINS: usize = 48;
+/// One unit of work is a pod tried on a node, which takes about as long as this many steps here.
+const WORK_RATIO: u64 = 16;
 
 /// Packs all items; none when some item fits no bin.
 pub(super) fn pack(
@@ -44,10 +43,18 @@ pub(super) fn pack(
     work: &mut u64,
 ) -> Option<Vec<Mix>> {
     let problem = Problem::new(items, bins, places)?;
-    *work += u64::from(ROUNDS) * (items.len() * problem.bins.len()) as u64 / WORK_RATIO;
-    let values = problem.values();
-    Some(Filler::new(&problem, &values, items).fill_all(work))
+    let values = problem.values(work);
+    // Loops over a number of places that the compiler knows are several times as fast.
+    Some(match problem.places() {
+        0..=4 => Filler::<4>::new(&problem, &values, items).fill_all(work),
+        5..=8 => Filler::<8>::new(&problem, &values, items).fill_all(work),
+        9..=PLACES_MAX => Filler::<PLACES_MAX>::new(&problem, &values, items).fill_all(work),
+        _ => return None,
+    })
 }
+
+/// Pods that ask for more kinds of resources than this together are not packed anew.
+const PLACES_MAX: usize = 32;
 
 /// What a pod of each item must cost at least, in the unit of the prices; none when some item fits no bin.
 pub(super) fn values_of(
@@ -57,171 +64,7 @@ pub(super) fn values_of(
     work: &mut u64,
 ) -> Option<Vec<f64>> {
     let problem = Problem::new(items, bins, places)?;
-    *work += u64::from(ROUNDS) * (items.len() * problem.bins.len()) as u64 / WORK_RATIO;
-    Some(problem.values().items)
-}
-
-/// One unit of work is a pod tried on a node, which takes about as long as this many steps here.
-const WORK_RATIO: u64 = 16;
-
-/// The items and the bins that are worth looking at, as shares.
-struct Problem {
-    /// Requests by item and place.
-    requests: Vec<Vec<f64>>,
-    counts: Vec<f64>,
-    bins: Vec<OpenBin>,
-}
-
-struct OpenBin {
-    room: Vec<f64>,
-    price: f64,
-    /// Which items fit.
-    holds: Vec<bool>,
-}
-
-impl Problem {
-    fn new(items: &[Item], bins: &[Bin], places: usize) -> Option<Self> {
-        let wanted: Vec<usize> = (0..places)
-            .filter(|place| items.iter().any(|it| it.request.at(*place) > 0))
-            .collect();
-        let amounts = |vector: &Vector| {
-            wanted
-                .iter()
-                .map(|place| vector.at(*place) as f64)
-                .collect::<Vec<f64>>()
-        };
-        let mut open: Vec<&Bin> = Vec::new();
-        for bin in bins {
-            let is_worse = |other: &&Bin| bin.room.fits_in(&other.room) && other.price <= bin.price;
-            if !open.iter().any(is_worse) {
-                open.retain(|other| !(other.room.fits_in(&bin.room) && bin.price <= other.price));
-                open.push(bin);
-            }
-        }
-        let bins = open.iter().map(|bin| OpenBin {
-            room: amounts(&bin.room),
-            price: bin.price as f64,
-            holds: items
-                .iter()
-                .map(|item| item.request.fits_in(&bin.room))
-                .collect(),
-        });
-        let bins: Vec<OpenBin> = bins.filter(|bin| bin.holds.contains(&true)).collect();
-        let all_fit = (0..items.len()).all(|item| bins.iter().any(|bin| bin.holds[item]));
-        all_fit.then(|| Self {
-            requests: items.iter().map(|item| amounts(&item.request)).collect(),
-            counts: items.iter().map(|item| f64::from(item.count)).collect(),
-            bins,
-        })
-    }
-
-    /// The values of the items and the bins that matter.
-    fn values(&self) -> Values {
-        let places = self.requests.first().map_or(0, Vec::len);
-        let mut weights = vec![vec![1.0 / places as f64; places]; self.bins.len()];
-        let mut best = Values {
-            items: Vec::new(),
-            total: -1.0,
-            bins: Vec::new(),
-        };
-        let mut uses = vec![0_u32; self.bins.len()];
-        for _ in 0..ROUNDS {
-            let (values, cheapest) = self.prices(&weights);
-            let total: f64 = values
-                .iter()
-                .zip(&self.counts)
-                .map(|(value, count)| value * count)
-                .sum();
-            if total > best.total {
-                (best.items, best.total) = (values, total);
-            }
-            let mut loads = vec![vec![0.0; places]; self.bins.len()];
-            for (item, bin) in cheapest.iter().enumerate() {
-                uses[*bin] += 1;
-                for (place, load) in loads[*bin].iter_mut().enumerate() {
-                    *load += self.counts[item] * self.share(item, *bin, place);
-                }
-            }
-            for (weights, loads) in weights.iter_mut().zip(&loads) {
-                shift(weights, loads);
-            }
-        }
-        let mut by_use: Vec<usize> = (0..self.bins.len()).filter(|bin| uses[*bin] > 0).collect();
-        by_use.sort_by_key(|bin| (std::cmp::Reverse(uses[*bin]), *bin));
-        by_use.truncate(MAX_BINS);
-        best.bins = by_use;
-        best
-    }
-
-    /// What each item costs in its cheapest bin when each resource has that share of the bin's price.
-    fn prices(&self, weights: &[Vec<f64>]) -> (Vec<f64>, Vec<usize>) {
-        let unit_price = |bin: &OpenBin, weight: f64, room: f64| bin.price * weight / room.max(1.0);
-        let unit_prices: Vec<Vec<f64>> = self
-            .bins
-            .iter()
-            .zip(weights)
-            .map(|(bin, weights)| {
-                weights
-                    .iter()
-                    .zip(&bin.room)
-                    .map(|(weight, room)| unit_price(bin, *weight, *room))
-                    .collect()
-            })
-            .collect();
-        let cheapest = |item: usize| {
-            let mut least = (f64::INFINITY, 0);
-            for (idx, units) in unit_prices
-                .iter()
-                .enumerate()
-                .filter(|(idx, _)| self.bins[*idx].holds[item])
-            {
-                let price: f64 = self.requests[item]
-                    .iter()
-                    .zip(units)
-                    .map(|(amount, unit)| amount * unit)
-                    .sum();
-                if price < least.0 {
-                    least = (price, idx);
-                }
-            }
-            least
-        };
-        (0..self.requests.len()).map(cheapest).unzip()
-    }
-
-    fn share(&self, item: usize, bin: usize, place: usize) -> f64 {
-        self.requests[item][place] / self.bins[bin].room[place].max(1.0)
-    }
-}
-
-/// Moves weight to the resources of which more was asked for.
-fn shift(weights: &mut [f64], loads: &[f64]) {
-    let most = loads.iter().copied().fold(0.0, f64::max);
-    if most <= 0.0 {
-        return;
-    }
-    let mut sum = 0.0;
-    for (weight, load) in weights.iter_mut().zip(loads) {
-        *weight *= 1.0 + STEP * (load / most - 1.0) + 1e-9;
-        sum += *weight;
-    }
-    for weight in weights {
-        *weight /= sum;
-    }
-}
-
-impl Rule {
-    fn takes(self, request: &[f64], free: &[f64]) -> f64 {
-        let shares = request
-            .iter()
-            .zip(free)
-            .map(|(wanted, free)| wanted / free.max(1.0));
-        match self {
-            Self::Sum => shares.sum(),
-            Self::Largest => shares.fold(0.0, f64::max),
-            Self::Squares => shares.map(|share| share * share).sum::<f64>().sqrt(),
-        }
-    }
+    Some(problem.values(work).items)
 }
 
 /// How much an item takes of what is left, in one number. None of them is best everywhere.
@@ -234,60 +77,102 @@ enum Rule {
 
 const RULES: [Rule; 3] = [Rule::Sum, Rule::Largest, Rule::Squares];
 
-struct Values {
-    items: Vec<f64>,
-    total: f64,
-    bins: Vec<usize>,
+impl Rule {
+    /// Value and taking, such that an item is better than another when the quotient of the two is larger. `per_free` is
+    /// one by what is left.
+    #[inline]
+    fn weigh<const P: usize>(self, item: &Open<P>, per_free: &[f64; P]) -> (f64, f64) {
+        let mut taken = 0.0;
+        for (wanted, per_free) in item.request.iter().zip(per_free) {
+            let share = wanted * per_free;
+            match self {
+                Self::Sum => taken += share,
+                Self::Largest => taken = f64::max(taken, share),
+                Self::Squares => taken += share * share,
+            }
+        }
+        let value = match self {
+            Self::Sum | Self::Largest => item.value,
+            // Without the root, which would not change the order.
+            Self::Squares => item.value * item.value,
+        };
+        (value, taken.max(f64::MIN_POSITIVE))
+    }
+}
+
+/// An item of which some are left.
+#[derive(Debug, Clone, Copy)]
+struct Open<const P: usize> {
+    request: [f64; P],
+    value: f64,
+    item: usize,
+    left: u32,
 }
 
 /// Fills bins while there are items.
-struct Filler<'a> {
+struct Filler<'a, const P: usize> {
     problem: &'a Problem,
     values: &'a Values,
     left: Vec<u32>,
+    open: Vec<Open<P>>,
+    /// The items that are looked at for one bin; kept for its room only.
+    fitting: Vec<Open<P>>,
+    counts: Vec<u32>,
 }
 
 /// A mix for a bin and its value for the price.
-#[derive(Clone)]
 struct Candidate {
+    bin: usize,
     content: Vec<(usize, u32)>,
     worth: f64,
 }
 
-impl<'a> Filler<'a> {
+impl<'a, const P: usize> Filler<'a, P> {
     fn new(problem: &'a Problem, values: &'a Values, items: &[Item]) -> Self {
+        let open = items.iter().enumerate().map(|(item, it)| Open {
+            request: padded(problem.requests_of(item), 0.0),
+            value: values.items[item],
+            item,
+            left: it.count,
+        });
         Self {
             problem,
             values,
             left: items.iter().map(|item| item.count).collect(),
+            open: open.collect(),
+            fitting: Vec::new(),
+            counts: vec![0; items.len()],
         }
     }
 
     fn fill_all(mut self, work: &mut u64) -> Vec<Mix> {
-        let mut candidates: Vec<Option<Candidate>> = vec![None; self.values.bins.len()];
+        let bins = self.values.bins.iter();
+        let mut candidates: Vec<Candidate> = bins
+            .map(|bin| self.best_mix(*bin, work))
+            .filter(|it| !it.content.is_empty())
+            .collect();
         let mut mixes = Vec::new();
         while self.left.iter().any(|left| *left > 0) {
-            for (idx, bin) in self.values.bins.iter().enumerate() {
-                if candidates[idx]
-                    .as_ref()
-                    .is_none_or(|it| self.times(it) == 0)
-                {
-                    candidates[idx] = Some(self.best_mix(*bin, work));
+            let all = candidates.iter().enumerate();
+            let best = all.max_by(|(_, a), (_, b)| a.worth.total_cmp(&b.worth));
+            let Some((idx, best)) = best else { break };
+            let times = self.times(best);
+            if times == 0 {
+                // With fewer items left a bin hardly ever gains worth, so those below the best can wait for their turn.
+                self.drop_used();
+                let again = self.best_mix(best.bin, work);
+                if again.content.is_empty() {
+                    candidates.remove(idx);
+                } else {
+                    candidates[idx] = again;
                 }
+                continue;
             }
-            let best = candidates
-                .iter()
-                .flatten()
-                .filter(|it| !it.content.is_empty());
-            let Some(best) = best.max_by(|a, b| a.worth.total_cmp(&b.worth)).cloned() else {
-                break;
-            };
-            let times = self.times(&best);
             for (item, count) in &best.content {
                 self.left[*item] -= count * times;
             }
             mixes.push(Mix {
-                content: best.content,
+                content: best.content.clone(),
                 times,
             });
         }
@@ -295,71 +180,102 @@ impl<'a> Filler<'a> {
     }
 
     fn times(&self, mix: &Candidate) -> u32 {
-        mix.content
-            .iter()
-            .map(|(item, count)| self.left[*item] / count)
-            .min()
-            .unwrap_or(0)
+        let times = |(item, count): &(usize, u32)| self.left[*item] / count;
+        mix.content.iter().map(times).min().unwrap_or(0)
     }
 
-    fn best_mix(&self, bin: usize, work: &mut u64) -> Candidate {
+    fn drop_used(&mut self) {
+        let left = &self.left;
+        self.open.retain_mut(|it| {
+            it.left = left[it.item];
+            it.left > 0
+        });
+    }
+
+    fn best_mix(&mut self, bin: usize, work: &mut u64) -> Candidate {
         let [first, second, third] = RULES.map(|rule| self.mix_by(bin, rule, work));
         let better = |a: Candidate, b: Candidate| if b.worth > a.worth { b } else { a };
         better(better(first, second), third)
     }
 
-    /// The item that has the most value for what it takes of what is left.
-    fn best_item(
-        &self,
-        bin: &OpenBin,
-        free: &[f64],
-        content: &[u32],
-        rule: Rule,
-    ) -> Option<(usize, f64)> {
-        let mut best: Option<(usize, f64)> = None;
-        for (item, request) in self.problem.requests.iter().enumerate() {
-            let fits = bin.holds[item]
-                && request
-                    .iter()
-                    .zip(free)
-                    .all(|(wanted, free)| wanted <= free);
-            if content[item] >= self.left[item] || !fits {
-                continue;
-            }
-            let worth = self.values.items[item] / rule.takes(request, free).max(f64::MIN_POSITIVE);
-            if best.is_none_or(|(_, most)| worth > most) {
-                best = Some((item, worth));
-            }
-        }
-        best
-    }
-
-    /// Fills one bin, item by item.
-    fn mix_by(&self, bin: usize, rule: Rule, work: &mut u64) -> Candidate {
-        let open = &self.problem.bins[bin];
-        let mut free = open.room.clone();
-        let mut content = vec![0_u32; self.left.len()];
+    /// Fills one bin, item by item, each time with the item that has the most value for what it takes of what is left.
+    fn mix_by(&mut self, bin: usize, rule: Rule, work: &mut u64) -> Candidate {
+        let mut free: [f64; P] = padded(self.problem.room_of(bin), 0.0);
+        let fitting = self.open.iter().copied();
+        self.fitting.clear();
+        self.fitting
+            .extend(fitting.filter(|it| self.problem.holds(bin, it.item)));
         let mut value = 0.0;
+        let mut touched: Vec<usize> = Vec::new();
         loop {
-            *work += self.left.len() as u64 / WORK_RATIO + 1;
-            let best = self.best_item(open, &free, &content, rule);
-            let Some((item, _)) = best else { break };
-            content[item] += 1;
-            value += self.values.items[item];
-            for (free, wanted) in free.iter_mut().zip(&self.problem.requests[item]) {
+            *work += self.fitting.len() as u64 / WORK_RATIO + 1;
+            let Some(best) = best_item(&mut self.fitting, &free, rule) else {
+                break;
+            };
+            let it = &mut self.fitting[best];
+            it.left -= 1;
+            if self.counts[it.item] == 0 {
+                touched.push(it.item);
+            }
+            self.counts[it.item] += 1;
+            value += it.value;
+            for (free, wanted) in free.iter_mut().zip(&it.request) {
                 *free -= wanted;
             }
         }
-        let content = content
-            .into_iter()
-            .enumerate()
-            .filter(|(_, count)| *count > 0)
-            .collect();
+        touched.sort_unstable();
+        let counted = touched
+            .iter()
+            .map(|item| (*item, std::mem::take(&mut self.counts[*item])));
         Candidate {
-            content,
-            worth: value / open.price.max(1.0),
+            bin,
+            content: counted.collect(),
+            worth: value / self.problem.price_of(bin).max(1.0),
         }
     }
+}
+
+/// The place of the best item that fits. Items that do not fit are taken out when they are many, as they never fit again.
+fn best_item<const P: usize>(
+    items: &mut Vec<Open<P>>,
+    free: &[f64; P],
+    rule: Rule,
+) -> Option<usize> {
+    let fits = |it: &Open<P>| {
+        let mut fits = it.left > 0;
+        for (wanted, free) in it.request.iter().zip(free) {
+            fits &= wanted <= free;
+        }
+        fits
+    };
+    let per_free = free.map(|free| 1.0 / free.max(1.0));
+    let mut best: Option<(usize, (f64, f64))> = None;
+    let mut misfits = 0;
+    for (place, it) in items.iter().enumerate() {
+        if !fits(it) {
+            misfits += 1;
+            continue;
+        }
+        let (value, taken) = rule.weigh(it, &per_free);
+        if best.is_none_or(|(_, (most, least))| value * least > most * taken) {
+            best = Some((place, (value, taken)));
+        }
+    }
+    let (place, _) = best?;
+    if misfits * 4 <= items.len() {
+        return Some(place);
+    }
+    let item = items[place].item;
+    items.retain(fits);
+    items.binary_search_by_key(&item, |it| it.item).ok()
+}
+
+fn padded<const P: usize>(amounts: &[f64], rest: f64) -> [f64; P] {
+    let mut all = [rest; P];
+    for (all, amount) in all.iter_mut().zip(amounts) {
+        *all = *amount;
+    }
+    all
 }
 
 #[cfg(test)]
