@@ -28,8 +28,8 @@ const SET_MAX: usize = 100;
 const SET_MIN: usize = 2;
 /// Several new nodes for old ones move many pods, so they must save at least this share of what goes: a fiftieth.
 const SHARE_MIN: u64 = 50;
-/// Nodes that waste less than this share, a twenty-fifth, are not searched hard: packing loses about a fiftieth itself.
-const WASTE_MIN: u64 = 25;
+/// Nodes that waste less than this share are not searched hard: what they waste is the most that can be saved.
+const WASTE_MIN: u64 = SHARE_MIN;
 /// A set that saves this share of what it wastes is taken as it is.
 const QUICK_ENOUGH: f64 = 0.75;
 /// How often a set is tried again without the nodes that it would only rebuild.

@@ -64,7 +64,7 @@ pub(super) fn values_of(
     work: &mut u64,
 ) -> Option<Vec<f64>> {
     let problem = Problem::new(items, bins, places)?;
-    Some(problem.values(work).items)
+    Some(problem.closest_values(work))
 }
 
 /// How much an item takes of what is left, in one number. None of them is best everywhere.

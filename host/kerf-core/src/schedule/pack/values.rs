@@ -6,6 +6,8 @@ use super::{Bin, Item, WORK_RATIO};
 const ROUNDS: u32 = 200;
 /// How strongly a round moves the weights.
 const STEP: f64 = 0.2;
+/// This share of a bin's first weights is spread evenly: what has no weight never gets any.
+const EVEN: f64 = 0.02;
 /// Shapes that are tried for each mix: those that are the cheapest for some item at some time.
 const MAX_BINS: usize = 48;
 
@@ -98,9 +100,32 @@ impl Problem {
         self.bins[bin].refusal[item] == 0.0
     }
 
-    /// The values of the items and the bins that matter.
+    /// The values of the items and the bins that matter, from equal weights: that looks at many bins, which is what
+    /// packing wants.
     pub(super) fn values(&self, work: &mut u64) -> Values {
-        let mut search = Search::new(self);
+        let even = vec![1.0 / self.places as f64; self.places];
+        self.values_from(vec![even; self.bins.len()], work)
+    }
+
+    /// The values of the items alone, as close to what they really cost as we can say.
+    ///
+    /// From equal weights, hundreds of like bins would have to find out one by one which resource is scarce, and what is
+    /// found after so many rounds can be a third too low. So each bin starts from what resources are worth to all items
+    /// together, and the better of both is taken: both are bounds from below.
+    pub(super) fn closest_values(&self, work: &mut u64) -> Vec<f64> {
+        let scarcity = self.scarcity();
+        let bins = self.bins.iter();
+        let weights = bins.map(|bin| first_weights(bin, &scarcity)).collect();
+        let from_scarcity = self.values_from(weights, work);
+        let from_even = self.values(work);
+        match from_scarcity.total >= from_even.total {
+            true => from_scarcity.items,
+            false => from_even.items,
+        }
+    }
+
+    fn values_from(&self, weights: Vec<Vec<f64>>, work: &mut u64) -> Values {
+        let mut search = Search::new(self, weights);
         let mut best = Values {
             items: Vec::new(),
             total: -1.0,
@@ -122,6 +147,44 @@ impl Problem {
         }
         best.bins = search.most_used();
         best
+    }
+
+    /// What a unit of each resource is worth when all items together are bought in the bins that sell it cheapest.
+    fn scarcity(&self) -> Vec<f64> {
+        let demand: Vec<f64> = (0..self.places)
+            .map(|place| {
+                let requests = (0..self.counts.len()).map(|item| self.requests_of(item)[place]);
+                requests
+                    .zip(&self.counts)
+                    .map(|(it, count)| it * count)
+                    .sum()
+            })
+            .collect();
+        let mut weights = vec![1.0 / self.places as f64; self.places];
+        let mut best = (-1.0, Vec::new());
+        let mut loads = vec![0.0; self.places];
+        for _ in 0..ROUNDS {
+            // Weights are shares of the demand's whole value, so that no unit matters.
+            let per_unit = |place: usize| weights[place] / demand[place].max(1.0);
+            let share = |bin: &OpenBin| -> f64 {
+                let rooms = bin.room.iter().enumerate();
+                rooms.map(|(place, room)| room * per_unit(place)).sum()
+            };
+            let cost = |bin: &OpenBin| bin.price / share(bin).max(f64::MIN_POSITIVE);
+            let costs = self.bins.iter().map(|bin| (cost(bin), bin));
+            let Some((total, cheapest)) = costs.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+                break;
+            };
+            if total > best.0 {
+                let worth = (0..self.places).map(|place| total * per_unit(place));
+                best = (total, worth.collect());
+            }
+            for (place, load) in loads.iter_mut().enumerate() {
+                *load = demand[place] / cheapest.room[place].max(1.0);
+            }
+            shift(&mut weights, &mut loads);
+        }
+        best.1
     }
 
     /// What each item costs in the bin when each resource has that share of the bin's price.
@@ -162,9 +225,8 @@ struct Search<'p> {
 }
 
 impl<'p> Search<'p> {
-    fn new(problem: &'p Problem) -> Self {
+    fn new(problem: &'p Problem, weights: Vec<Vec<f64>>) -> Self {
         let (places, items) = (problem.places, problem.counts.len());
-        let weights = vec![vec![1.0 / places as f64; places]; problem.bins.len()];
         let mut prices = vec![Vec::new(); problem.bins.len()];
         for (bin, prices) in prices.iter_mut().enumerate() {
             problem.prices(bin, &weights[bin], prices);
@@ -213,7 +275,10 @@ impl<'p> Search<'p> {
             }
             let all = self.least.iter_mut().zip(&mut self.cheapest);
             for ((least, cheapest), price) in all.zip(prices) {
-                let is_less = *price < *least || (*price == *least && *bin < *cheapest);
+                let is_less = match *bin < *cheapest {
+                    true => *price <= *least,
+                    false => *price < *least,
+                };
                 *least = if is_less { *price } else { *least };
                 *cheapest = if is_less { *bin } else { *cheapest };
             }
@@ -251,6 +316,23 @@ impl<'p> Search<'p> {
         bins.truncate(MAX_BINS);
         bins
     }
+}
+
+/// How a bin's price is shared by its resources when units of them are worth that much.
+fn first_weights(bin: &OpenBin, worth: &[f64]) -> Vec<f64> {
+    let shares: Vec<f64> = bin
+        .room
+        .iter()
+        .zip(worth)
+        .map(|(room, it)| room * it)
+        .collect();
+    let sum: f64 = shares.iter().sum();
+    let even = 1.0 / shares.len() as f64;
+    let weights = shares.iter().map(|share| match sum > 0.0 {
+        true => (1.0 - EVEN) * share / sum + EVEN * even,
+        false => even,
+    });
+    weights.collect()
 }
 
 /// Moves weight to the resources of which more was asked for, and clears the loads. Says whether anything moved.
