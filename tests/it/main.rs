@@ -16,6 +16,7 @@ mod definitions;
 mod disruption;
 mod explain;
 mod lifecycle;
+mod metrics;
 mod policies;
 mod rules;
 mod scenarios;

@@ -84,6 +84,7 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
+  (list "POD_METRICS" $s.podMetrics)
   (list "DISRUPTION_POLL_DURATION" $s.disruptionPollDuration)
   (list "CONSOLIDATION_QUIET_DURATION" $s.consolidationQuietDuration)
   (list "INSTANCE_TYPE_DRIFT_DELAY" $s.instanceTypeDriftDelay)

@@ -2,9 +2,11 @@
 
 mod profile;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::State;
@@ -12,7 +14,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use crate::metrics::Metrics;
+use crate::context::Context;
+use crate::{clock, metrics};
 
 /// Where the process listens.
 #[derive(Debug, Clone)]
@@ -28,8 +31,10 @@ pub struct Listen {
 /// What the endpoints show.
 #[derive(Debug, Clone)]
 pub struct Served {
-    /// The process's metrics.
-    pub metrics: Arc<Metrics>,
+    /// Where the metrics come from.
+    pub context: Arc<Context>,
+    /// When the process began to serve.
+    pub started: Instant,
     /// Set when every watch is in sync.
     pub is_ready: Arc<AtomicBool>,
     /// Whether threads and memory are shown.
@@ -55,11 +60,11 @@ pub async fn serve(listener: TcpListener, router: Router) {
 
 /// Everything on one port.
 pub fn all(served: Served) -> Router {
-    metrics(served.clone()).merge(probes(served))
+    scrapes(served.clone()).merge(probes(served))
 }
 
 /// `/metrics`, and the profile if that was asked for.
-pub fn metrics(served: Served) -> Router {
+pub fn scrapes(served: Served) -> Router {
     let mut router = Router::new().route("/metrics", get(scrape));
     if served.has_profiling {
         router = router
@@ -78,10 +83,26 @@ pub fn probes(served: Served) -> Router {
 }
 
 async fn scrape(State(served): State<Served>) -> Result<String, StatusCode> {
-    served
-        .metrics
-        .render()
-        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    let is_ready = served.is_ready.load(Ordering::Acquire);
+    let unsynced = match is_ready {
+        true => 0.0,
+        false => served.started.elapsed().as_secs_f64(),
+    };
+    served.context.metrics.state_unsynced_time.set(unsynced);
+    let state = state(&served.context, is_ready);
+    let text = state.and_then(|state| served.context.metrics.render(&state));
+    text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The series of nodes, pools and, on wish, pods; none before the cluster is known.
+fn state(context: &Context, is_ready: bool) -> Result<String, fmt::Error> {
+    let settings = &context.settings;
+    if !is_ready || !settings.has_state_metrics {
+        return Ok(String::new());
+    }
+    let times = &context.metrics.pod_times;
+    let waiting = settings.has_pod_metrics.then_some(times);
+    metrics::state::render(&context.snapshot(), waiting, clock::now())
 }
 
 async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {

@@ -456,6 +456,12 @@ fn note_pods(
         OwnedChange::Deleted(pod) => tracker.observe(pod, true).into_iter().collect(),
         OwnedChange::Listed(pods) => tracker.reset(pods),
     };
+    let times = &context.metrics.pod_times;
+    match change {
+        OwnedChange::Applied(pod) => times.observe(pod),
+        OwnedChange::Deleted(pod) => times.forget(pod),
+        OwnedChange::Listed(pods) => times.reset(pods),
+    }
     let at = clock::now();
     for node in nodes {
         context.cluster.note_pod_event(&node, at);

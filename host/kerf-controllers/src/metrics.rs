@@ -3,11 +3,14 @@
 //! One table: a metric that is not a field of [`Metrics`] does not exist.
 
 pub mod disruption;
+pub mod pods;
+pub mod state;
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
@@ -15,6 +18,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use self::disruption::DisruptionMetrics;
+use self::pods::PodTimes;
 
 /// A NodePool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +34,47 @@ pub struct ReasonLabels {
     pub reason: String,
     /// The NodePool's name.
     pub nodepool: String,
+}
+
+/// Why a NodeClaim was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CreatedLabels {
+    /// `provisioned`, `drifted` or `underutilized`.
+    pub reason: String,
+    /// The NodePool's name.
+    pub nodepool: String,
+    /// Whether it has fewer distinct values than its pool's minValues ask for.
+    pub min_values_relaxed: String,
+}
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ZoneLabels {
+    /// The NodePool's name.
+    pub nodepool: String,
+    /// The zone.
+    pub zone: String,
+}
+
+/// Who planned.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PlannerLabels {
+    /// `provisioner`.
+    pub controller: &'static str,
+}
+
+/// The labels of what the provisioner measures.
+pub const PROVISIONER: PlannerLabels = PlannerLabels {
+    controller: "provisioner",
+};
+
+/// What runs here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    version: &'static str,
+    goversion: &'static str,
+    goarch: &'static str,
+    commit: &'static str,
 }
 
 /// How a reconcile went.
@@ -52,9 +97,11 @@ pub struct PolicyLabels {
     pub result: String,
 }
 
-/// Upstream's default duration buckets (karpenter-behaviour: `DUR`), thinned to what planning in milliseconds needs.
-const DURATION_BUCKETS: [f64; 14] = [
-    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0,
+/// The buckets of durations in seconds. Karpenter: same, in all histograms that name no others.
+pub const DURATION_BUCKETS: [f64; 45] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
+    25.0, 30.0, 40.0, 50.0, 60.0, 120.0, 150.0, 300.0, 450.0, 600.0,
 ];
 
 /// Makes the histograms of a family.
@@ -71,23 +118,31 @@ impl MetricConstructor<Histogram> for Durations {
 pub struct Metrics {
     registry: Registry,
     /// NodeClaims made.
-    pub nodeclaims_created: Family<ReasonLabels, Counter>,
+    pub nodeclaims_created: Family<CreatedLabels, Counter>,
     /// NodeClaims gone for good.
     pub nodeclaims_terminated: Family<PoolLabels, Counter>,
     /// NodeClaims that kerf itself decided to remove.
     pub nodeclaims_disrupted: Family<ReasonLabels, Counter>,
     /// Nodes that registered.
-    pub nodes_created: Family<PoolLabels, Counter>,
+    pub nodes_created: Family<ZoneLabels, Counter>,
     /// Nodes gone for good.
     pub nodes_terminated: Family<PoolLabels, Counter>,
     /// Seconds that one planning took, policies included.
-    pub scheduling_duration: Histogram,
+    pub scheduling_duration: Family<PlannerLabels, Histogram, Durations>,
+    /// Pods that the running plan has to place; 0 between plans.
+    pub queue_depth: Family<PlannerLabels, Gauge>,
     /// Pods that the last plan could not place.
-    pub unschedulable_pods: Gauge,
+    pub unschedulable_pods: Family<PlannerLabels, Gauge>,
+    /// Pods that the last plan left out, because they cannot be planned as they are.
+    pub ignored_pods: Gauge,
     /// Nodes and claims in flight that the cluster index knows.
     pub state_nodes: Gauge,
     /// 1 when every watch has delivered its first list.
     pub state_synced: Gauge,
+    /// For how long watches have been missing; 0 when every one is in sync.
+    pub state_unsynced_time: Gauge<f64, AtomicU64>,
+    /// How long pods wait.
+    pub pod_times: PodTimes,
     /// Reconciles by controller and result.
     pub reconciles: Family<ReconcileLabels, Counter>,
     /// Policy calls by result.
@@ -109,16 +164,21 @@ impl Default for Metrics {
         let mut registry = Registry::default();
         let karpenter = registry.sub_registry_with_prefix("karpenter");
         let disruption = DisruptionMetrics::new(karpenter, DURATION_BUCKETS);
+        let pod_times = PodTimes::new(karpenter);
         let mut metrics = Self {
             registry,
             disruption,
+            pod_times,
+            queue_depth: Family::default(),
+            ignored_pods: Gauge::default(),
+            state_unsynced_time: Gauge::default(),
             nodeclaims_created: Family::default(),
             nodeclaims_terminated: Family::default(),
             nodeclaims_disrupted: Family::default(),
             nodes_created: Family::default(),
             nodes_terminated: Family::default(),
-            scheduling_duration: Histogram::new(DURATION_BUCKETS),
-            unschedulable_pods: Gauge::default(),
+            scheduling_duration: Family::new_with_constructor(Durations),
+            unschedulable_pods: Family::default(),
             state_nodes: Gauge::default(),
             state_synced: Gauge::default(),
             reconciles: Family::default(),
@@ -169,6 +229,22 @@ impl Metrics {
             self.unschedulable_pods.clone(),
         );
         karpenter.register(
+            "scheduler_queue_depth",
+            "Pods that the running plan has to place",
+            self.queue_depth.clone(),
+        );
+        karpenter.register(
+            "scheduler_ignored_pods_count",
+            "Pods that the last plan left out, because they cannot be planned as they are",
+            self.ignored_pods.clone(),
+        );
+        karpenter.register("build_info", "What runs here; always 1", build_info());
+        karpenter.register(
+            "cluster_state_unsynced_time_seconds",
+            "For how long watches have been missing; 0 when every one is in sync",
+            self.state_unsynced_time.clone(),
+        );
+        karpenter.register(
             "cluster_state_node_count",
             "Nodes and NodeClaims in flight in the cluster index",
             self.state_nodes.clone(),
@@ -196,15 +272,34 @@ impl Metrics {
         );
     }
 
-    /// The text that a scrape gets.
+    /// The text that a scrape gets, with more series computed for it.
     ///
     /// # Errors
     /// Only when the formatter fails, which a `String` does not.
-    pub fn render(&self) -> Result<String, fmt::Error> {
+    pub fn render(&self, more: &str) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        text.push_str(more);
+        encode_eof(&mut text)?;
         Ok(text)
     }
+}
+
+/// Karpenter's labels; there is no Go here.
+fn build_info() -> Family<BuildLabels, Gauge> {
+    let info = Family::<BuildLabels, Gauge>::default();
+    let labels = BuildLabels {
+        version: env!("CARGO_PKG_VERSION"),
+        goversion: "",
+        goarch: match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        },
+        commit: option_env!("KERF_COMMIT").unwrap_or_default(),
+    };
+    info.get_or_create(&labels).set(1);
+    info
 }
 
 #[cfg(test)]
@@ -258,14 +353,24 @@ mod tests {
             policy: String::new(),
             result: String::new(),
         };
-        for family in [&metrics.nodeclaims_created, &metrics.nodeclaims_disrupted] {
-            family.get_or_create(&reason).inc();
-        }
-        for family in [
-            &metrics.nodeclaims_terminated,
-            &metrics.nodes_created,
-            &metrics.nodes_terminated,
-        ] {
+        let created = CreatedLabels {
+            reason: String::new(),
+            nodepool: String::new(),
+            min_values_relaxed: String::new(),
+        };
+        metrics.nodeclaims_created.get_or_create(&created).inc();
+        metrics.nodeclaims_disrupted.get_or_create(&reason).inc();
+        let zone = ZoneLabels {
+            nodepool: String::new(),
+            zone: String::new(),
+        };
+        metrics.nodes_created.get_or_create(&zone).inc();
+        metrics
+            .scheduling_duration
+            .get_or_create_owned(&PROVISIONER);
+        metrics.queue_depth.get_or_create_owned(&PROVISIONER);
+        metrics.unschedulable_pods.get_or_create_owned(&PROVISIONER);
+        for family in [&metrics.nodeclaims_terminated, &metrics.nodes_terminated] {
             family.get_or_create(&pool).inc();
         }
         metrics
@@ -278,7 +383,8 @@ mod tests {
         metrics.policy_calls.get_or_create(&policy).inc();
         metrics.disruption.touch();
 
-        let text = metrics.render().unwrap();
+        let state = state::example();
+        let text = metrics.render(&state).unwrap();
 
         expect_file!["../../../docs/metrics.md"].assert_eq(&table(&text));
     }

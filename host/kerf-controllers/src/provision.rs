@@ -21,6 +21,7 @@ use kube::ResourceExt;
 use crate::capacity_buffer;
 use crate::clock;
 use crate::context::Context;
+use crate::metrics::PROVISIONER;
 use crate::provision::announce::Announcer;
 use crate::provision::batch::Batcher;
 
@@ -77,18 +78,22 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
     let started = tokio::time::Instant::now();
     let snapshot = context.fresh_snapshot().await;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
-        context.metrics.unschedulable_pods.set(0);
+        context
+            .metrics
+            .unschedulable_pods
+            .get_or_create(&PROVISIONER)
+            .set(0);
+        context.metrics.ignored_pods.set(0);
         return Plan::default();
     }
+    let depth = context
+        .metrics
+        .queue_depth
+        .get_or_create_owned(&PROVISIONER);
+    depth.set(count(snapshot.pending_pods.len()));
     let plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
-    context
-        .metrics
-        .scheduling_duration
-        .observe(started.elapsed().as_secs_f64());
-    context
-        .metrics
-        .unschedulable_pods
-        .set(i64::try_from(plan.unschedulable_pods()).unwrap_or(i64::MAX));
+    depth.set(0);
+    measure(&plan, started.elapsed().as_secs_f64(), context);
     if !plan.new_claims.is_empty() {
         tracing::info!(
             pods = snapshot.pending_pods.len(),
@@ -101,4 +106,26 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
         );
     }
     plan
+}
+
+fn measure(plan: &Plan, seconds: f64, context: &Context) {
+    let metrics = &context.metrics;
+    metrics
+        .scheduling_duration
+        .get_or_create(&PROVISIONER)
+        .observe(seconds);
+    metrics
+        .unschedulable_pods
+        .get_or_create(&PROVISIONER)
+        .set(count(plan.unschedulable_pods()));
+    let ignored = plan
+        .unschedulable
+        .iter()
+        .filter(|it| it.reason.is_ignored());
+    let ignored: usize = ignored.map(|it| it.pods.len()).sum();
+    metrics.ignored_pods.set(count(ignored));
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

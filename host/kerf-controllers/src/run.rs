@@ -140,12 +140,13 @@ pub async fn run(
 /// Opens the ports for metrics and probes; the flag says that the process is ready.
 async fn serve(
     supervisor: &Supervisor,
-    context: &Context,
+    context: &Arc<Context>,
     listen: &Listen,
 ) -> Result<Arc<AtomicBool>, StartError> {
     let is_ready = Arc::new(AtomicBool::new(false));
     let served = Served {
-        metrics: Arc::clone(&context.metrics),
+        context: Arc::clone(context),
+        started: std::time::Instant::now(),
         is_ready: Arc::clone(&is_ready),
         has_profiling: listen.has_profiling,
     };
@@ -160,7 +161,7 @@ async fn serve(
         Some(address) => {
             let (probes, bound) = open(address).await?;
             tracing::info!(address = %bound, "serving probes");
-            supervisor.spawn("http", http::serve(listener, http::metrics(served.clone())));
+            supervisor.spawn("http", http::serve(listener, http::scrapes(served.clone())));
             supervisor.spawn("probes", http::serve(probes, http::probes(served)));
         }
     }

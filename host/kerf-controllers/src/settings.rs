@@ -60,6 +60,10 @@ pub struct Settings {
     pub repair_poll: Duration,
     /// How often a healthy ECSNodeClass is resolved again.
     pub node_class_resync: Duration,
+    /// Whether a scrape shows single nodes and NodePools.
+    pub has_state_metrics: bool,
+    /// Whether it shows single pods too, as long as they wait.
+    pub has_pod_metrics: bool,
     /// Policies with `source.path` are read from this folder only; without it, not at all.
     pub policy_folder: Option<PathBuf>,
     /// The failpoint to stop at; only test builds heed it.
@@ -100,6 +104,8 @@ impl Settings {
             repair_threshold_percent: 20,
             repair_poll: Duration::from_secs(10),
             node_class_resync: Duration::from_secs(5 * 60),
+            has_state_metrics: true,
+            has_pod_metrics: false,
             policy_folder: None,
             failpoint: None,
         }

@@ -61,6 +61,21 @@ pub enum UnschedulableReason {
     BudgetExhausted,
 }
 
+impl UnschedulableReason {
+    /// Whether the pod is left out because of what it is, before any NodePool was asked.
+    pub fn is_ignored(&self) -> bool {
+        match self {
+            Self::Gated { .. }
+            | Self::Invalid { .. }
+            | Self::RestrictedLabel { .. }
+            | Self::RefusesNodePools
+            | Self::Volume { .. }
+            | Self::ResourceClaims => true,
+            Self::NoNodePools | Self::NodePools(_) | Self::BudgetExhausted => false,
+        }
+    }
+}
+
 /// Why one NodePool cannot serve a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PoolFailure {

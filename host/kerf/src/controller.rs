@@ -148,6 +148,8 @@ fn settings(args: &Controller) -> Settings {
         settings.repair_policies = RepairPolicy::defaults();
     }
     settings.repair_threshold_percent = args.repair.node_repair_threshold_percent;
+    settings.has_state_metrics = !args.process.disable_cluster_state_observability;
+    settings.has_pod_metrics = args.process.pod_metrics;
     settings.policy_folder.clone_from(&args.policy_folder);
     settings.failpoint.clone_from(&args.failpoint);
     settings

@@ -12,13 +12,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kerf_api::condition::ConditionStatus;
 use kerf_api::names::{annotation, condition, event, finalizer, label, reason, taint};
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::labels;
 use kube::{Api, Resource, ResourceExt};
 
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::failpoint;
-use crate::metrics::PoolLabels;
+use crate::metrics::ZoneLabels;
 use crate::patch;
 
 /// The watch on Nodes triggers; this only covers a lost trigger.
@@ -86,17 +87,12 @@ pub async fn advance(
             &format!("node {node_name} registered"),
         )
         .await;
-    let nodepool = draft
-        .claim
-        .labels()
-        .get(label::NODEPOOL)
-        .cloned()
-        .unwrap_or_default();
-    context
-        .metrics
-        .nodes_created
-        .get_or_create(&PoolLabels { nodepool })
-        .inc();
+    let label_of = |key: &str| draft.claim.labels().get(key).cloned().unwrap_or_default();
+    let labels = ZoneLabels {
+        nodepool: label_of(label::NODEPOOL),
+        zone: label_of(labels::ZONE),
+    };
+    context.metrics.nodes_created.get_or_create(&labels).inc();
     Ok(None)
 }
 

@@ -5,15 +5,16 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::labels;
 use kerf_core::plan::{Plan, PlannedClaim};
-use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
 
 use crate::api_call::{bounded, is_conflict};
 use crate::context::Context;
 use crate::error::{Error, chain};
-use crate::metrics::ReasonLabels;
+use crate::metrics::CreatedLabels;
 use crate::patch::FIELD_MANAGER;
 use crate::provision::claim;
 
@@ -76,9 +77,11 @@ pub async fn create_named(
     let created = create_once(&object, context).await?;
     // The next plan must see the claim, and the watch may be slower than the next pod.
     context.cluster.apply_claim(&created);
-    let labels = ReasonLabels {
+    let relaxed = created.annotations().get(labels::MIN_VALUES_RELAXED);
+    let labels = CreatedLabels {
         reason: reason.to_owned(),
         nodepool: planned.pool.to_string(),
+        min_values_relaxed: relaxed.is_some_and(|it| it == "true").to_string(),
     };
     context
         .metrics

@@ -1,0 +1,171 @@
+//! What a scrape of the running controller shows, on the real control plane.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::scenarios::{deployment, ready_stage};
+use crate::stage::Stage;
+
+/// The text of `/metrics`.
+fn scrape(stage: &Stage) -> String {
+    let log = stage.log();
+    let line = log
+        .lines()
+        .rev()
+        .find(|it| it.contains("serving metrics"))
+        .unwrap();
+    let at = line.find("127.0.0.1:").unwrap();
+    let is_address = |it: char| it.is_ascii_digit() || it == '.' || it == ':';
+    let address = line[at..].split(|it| !is_address(it)).next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The sum of the series of that name whose labels contain all of these.
+fn value(text: &str, name: &str, labels: &[&str]) -> Option<f64> {
+    let is_meant = |line: &&str| {
+        let series = line.split(['{', ' ']).next().unwrap_or_default();
+        series == name && labels.iter().all(|label| line.contains(label))
+    };
+    let values: Vec<f64> = text
+        .lines()
+        .filter(is_meant)
+        .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+/// A series, what its labels contain, and the least and the most that it may be.
+type Row = (
+    &'static str,
+    &'static [&'static str],
+    std::ops::RangeInclusive<f64>,
+);
+
+const CPU: &str = "resource_type=\"cpu\"";
+const PROVISIONER: &str = "controller=\"provisioner\"";
+const MANY: f64 = 1e15;
+
+/// Of a cluster with three pods of half a core.
+const FULL: &[Row] = &[
+    (
+        "karpenter_nodes_allocatable",
+        &[CPU, "zone=\"cn-hangzhou-"],
+        1.5..=MANY,
+    ),
+    (
+        "karpenter_nodes_total_pod_requests",
+        &[CPU, "nodepool=\"default\""],
+        1.5..=1.5,
+    ),
+    ("karpenter_nodes_system_overhead", &[CPU], 0.001..=1.0),
+    (
+        "karpenter_nodes_current_lifetime_seconds",
+        &["managed=\"true\""],
+        0.0..=MANY,
+    ),
+    (
+        "karpenter_cluster_utilization_percent",
+        &[CPU],
+        10.0..=100.0,
+    ),
+    ("karpenter_cluster_state_node_count", &[], 1.0..=3.0),
+    ("karpenter_cluster_state_synced", &[], 1.0..=1.0),
+    (
+        "karpenter_cluster_state_unsynced_time_seconds",
+        &[],
+        0.0..=0.0,
+    ),
+    (
+        "karpenter_build_info",
+        &["version=\"", "goarch=\""],
+        1.0..=1.0,
+    ),
+    ("karpenter_nodepools_usage", &[CPU], 2.0..=MANY),
+    ("karpenter_nodepools_cost_total", &[], 0.001..=MANY),
+    (
+        "karpenter_nodepools_allowed_disruptions",
+        &["reason=\"empty\""],
+        0.0..=3.0,
+    ),
+    (
+        "karpenter_nodeclaims_created_total",
+        &["reason=\"provisioned\"", "min_values_relaxed=\"false\""],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_nodes_created_total",
+        &["zone=\"cn-hangzhou-"],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_pods_bound_duration_seconds_count",
+        &[],
+        3.0..=3.0,
+    ),
+    (
+        "karpenter_pods_startup_duration_seconds_count",
+        &[],
+        3.0..=3.0,
+    ),
+    (
+        "karpenter_scheduler_scheduling_duration_seconds_count",
+        &[PROVISIONER],
+        1.0..=MANY,
+    ),
+    (
+        "karpenter_scheduler_unschedulable_pods_count",
+        &[PROVISIONER],
+        0.0..=0.0,
+    ),
+];
+
+/// Of the same cluster when the pods are gone.
+const EMPTY: &[Row] = &[
+    ("karpenter_nodepools_cost_total", &[], 0.0..=0.0),
+    ("karpenter_nodeclaims_terminated_total", &[], 1.0..=3.0),
+    (
+        "karpenter_nodeclaims_disrupted_total",
+        &["reason=\"empty\""],
+        1.0..=3.0,
+    ),
+    ("karpenter_nodes_terminated_total", &[], 1.0..=3.0),
+    (
+        "karpenter_voluntary_disruption_decisions_total",
+        &["decision=\"delete\"", "reason=\"empty\""],
+        1.0..=3.0,
+    ),
+];
+
+#[track_caller]
+fn check(text: &str, rows: &[Row]) {
+    for (name, labels, range) in rows {
+        let found = value(text, name, labels);
+        assert!(
+            found.is_some_and(|it| range.contains(&it)),
+            "{name}{labels:?} is {found:?} in {text}"
+        );
+    }
+}
+
+#[test]
+fn every_series_of_a_cluster_that_grows_and_shrinks_moves() {
+    let stage = ready_stage("1s", "");
+    stage.apply(&deployment("web", 3, "500m", "512Mi", ""));
+    stage.until_bound(3);
+    check(&scrape(&stage), FULL);
+
+    stage.apply(&deployment("web", 0, "500m", "512Mi", ""));
+    stage.until_empty();
+
+    let empty = scrape(&stage);
+    check(&empty, EMPTY);
+    assert_eq!(
+        value(&empty, "karpenter_nodes_allocatable", &[]),
+        None,
+        "{empty}"
+    );
+}
