@@ -1,10 +1,11 @@
 //! Termination on the real control plane: what holds a drain back, what does not, and that each end is reached.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kerf_api::nodeclaim::NodeClaim;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -255,4 +256,65 @@ fn a_claim_that_is_deleted_while_its_machine_is_still_initializing_keeps_its_fin
     assert_eq!(alive_with_claim, 0);
     assert!(!stage.log().contains("reconcile failed"), "{}", stage.log());
     stage.until_empty();
+}
+
+const DENIED: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-eviction-of-a}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: ["v1"], operations: [CREATE], resources: ["pods/eviction"]}]
+  validations: [{expression: "!object.metadata.name.startsWith('a-')", message: "a stays"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-eviction-of-a}
+spec: {policyName: no-eviction-of-a, validationActions: [Deny]}
+"#;
+
+#[test]
+fn an_eviction_that_fails_for_a_reason_of_its_own_does_not_keep_the_other_pods_on_the_node() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("a", 1, "1", "1Gi", ""));
+    stage.apply(&deployment("b", 1, "1", "1Gi", ""));
+    stage.until_bound(2);
+    stage.apply(DENIED);
+    let pods: Api<Pod> = Api::namespaced(stage.client.clone(), "default");
+    let held = pod_of(&stage, "a");
+    stage.until("the API server denies the eviction", || async {
+        let mut params = EvictParams::default();
+        params.post_options.dry_run = true;
+        let denied = pods.evict(&held, &params).await;
+        denied.is_err().then_some(())
+    });
+    let moved = pod_of(&stage, "b");
+    let claims: Vec<NodeClaim> = stage.list();
+    assert_eq!(claims.len(), 1, "both pods on one node");
+
+    let claim = delete_the_claim(&stage);
+
+    stage.until("the other pod has left", || async {
+        let pod = pods.get_opt(&moved).await.ok()?;
+        pod.is_none().then_some(())
+    });
+    stage.until("an event that says why the first one stays", || async {
+        let notes = draining_notes(&stage).await;
+        notes.iter().any(|it| it.contains("a stays")).then_some(())
+    });
+    assert_eq!(pod_of(&stage, "a"), held);
+    let policies: Api<ValidatingAdmissionPolicyBinding> = Api::all(stage.client.clone());
+    let params = DeleteParams::default();
+    let deleted = policies.delete("no-eviction-of-a", &params);
+    stage.runtime.block_on(deleted).expect("delete the binding");
+    until_replaced(&stage, &claim);
+}
+
+fn pod_of(stage: &Stage, app: &str) -> String {
+    let pods = stage.list::<Pod>();
+    let is_of_app = |pod: &&Pod| pod.labels().get("app").is_some_and(|it| it == app);
+    pods.iter()
+        .find(is_of_app)
+        .expect("a pod of the app")
+        .name_any()
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-/// Longer than the API server's own slow answers under load, shorter than a leader's renew deadline.
-const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+/// With the time that the request waits for its turn at the client's own rate limit, which is why it is this long. How
+/// long the API server may take for the answer itself is bounded where the client is made.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs one request; when it does not end in time, the answer is a 504 as a gateway would give it.
 ///
@@ -17,16 +18,24 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 pub async fn bounded<T>(
     call: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {
-    tokio::time::timeout(CALL_TIMEOUT, call)
-        .await
-        .unwrap_or_else(|_| Err(timed_out()))
+    bounded_by(CALL_TIMEOUT, call).await
 }
 
-fn timed_out() -> kube::Error {
-    let message = format!(
-        "the API server did not answer within {} s",
-        CALL_TIMEOUT.as_secs()
-    );
+/// As [`bounded`], for a caller that cannot wait that long.
+///
+/// # Errors
+/// The request's own, or the time-out.
+pub async fn bounded_by<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    tokio::time::timeout(limit, call)
+        .await
+        .unwrap_or_else(|_| Err(timed_out(limit)))
+}
+
+fn timed_out(limit: Duration) -> kube::Error {
+    let message = format!("the API server did not answer within {} s", limit.as_secs());
     kube::Error::Api(Status::failure(&message, "Timeout").with_code(504).boxed())
 }
 

@@ -26,6 +26,7 @@ use crate::node_overlay::{Evaluated, Overlays};
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::stores::Stores;
+use crate::termination::eviction::Refusals;
 
 /// Shared by all reconcilers of one process.
 pub struct Context {
@@ -49,6 +50,8 @@ pub struct Context {
     pub policies: Policies,
     /// Whether the pools' NodeClaims register.
     pub registrations: Registrations,
+    /// Pods whose eviction was refused.
+    pub refusals: Refusals,
     /// Held while one expired claim asks for its place in the budgets.
     pub expirations: Mutex<()>,
     /// Where the cloud shows our instances.

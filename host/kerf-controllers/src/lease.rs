@@ -11,12 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use crate::api_call::bounded;
+use crate::api_call::bounded_by;
 
 /// A holder that did not renew for this long has lost the lease (controller-runtime: same).
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// The holder gives up when it could not renew for this long: well before another may take over.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// No renewal takes longer than this, the wait for its turn included: shorter than the deadline.
+const CALL_MAX: Duration = Duration::from_secs(8);
 /// How often the lease is renewed or looked at (controller-runtime: same).
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
@@ -82,7 +84,7 @@ impl Election {
     /// # Errors
     /// When the API server refuses; the lease then runs out by itself.
     pub async fn release(&mut self) -> Result<(), kube::Error> {
-        let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
+        let Some(lease) = bounded_by(CALL_MAX, self.api.get_opt(&self.name)).await? else {
             return Ok(());
         };
         if !self.is_mine(&lease) {
@@ -95,9 +97,11 @@ impl Election {
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let now = crate::clock::now();
-        let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
+        let Some(lease) = bounded_by(CALL_MAX, self.api.get_opt(&self.name)).await? else {
             let lease = self.first_lease(now);
-            return written(bounded(self.api.create(&PostParams::default(), &lease)).await);
+            return written(
+                bounded_by(CALL_MAX, self.api.create(&PostParams::default(), &lease)).await,
+            );
         };
         let is_mine = self.is_mine(&lease);
         if !is_mine && !self.may_take(&lease) {
@@ -122,7 +126,11 @@ impl Election {
         let version = &lease.metadata.resource_version;
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
         let params = PatchParams::default();
-        bounded(self.api.patch(&self.name, &params, &Patch::Merge(patch))).await
+        bounded_by(
+            CALL_MAX,
+            self.api.patch(&self.name, &params, &Patch::Merge(patch)),
+        )
+        .await
     }
 
     fn is_mine(&self, lease: &Lease) -> bool {

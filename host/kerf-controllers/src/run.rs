@@ -24,6 +24,7 @@ use crate::node_overlay::Overlays;
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
+use crate::termination::eviction::Refusals;
 use crate::{
     capacity_buffer, cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class,
     node_overlay, node_pool, pod_events, provision, reconciler, repair, static_capacity,
@@ -102,6 +103,7 @@ pub async fn run(
         buffers: Buffers::new(intake.buffer_trigger()),
         policies: Policies::start().map_err(StartError::Policies)?,
         registrations: Registrations::default(),
+        refusals: Refusals::default(),
         expirations: std::sync::Mutex::default(),
         networks: Networks::default(),
         metrics: Arc::default(),

@@ -2,6 +2,7 @@
 
 pub mod claim;
 pub mod drain;
+pub mod eviction;
 pub mod instance;
 pub mod node;
 pub mod progress;

@@ -28,6 +28,7 @@ const SOURCES: &[&str] = &[
     include_str!("../src/pod_events.rs"),
     include_str!("../src/repair.rs"),
     include_str!("../src/termination/drain.rs"),
+    include_str!("../src/termination/eviction.rs"),
     include_str!("../src/termination/volumes.rs"),
     include_str!("../../kerf/src/adopt/judge.rs"),
     include_str!("../../kerf-api/src/condition/tests.rs"),
@@ -356,6 +357,16 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "a_second_reason_for_the_same_trouble_on_the_same_object_is_an_event_of_its_own",
             "an_equal_event_is_counted_at_once_and_written_a_minute_later",
+        ],
+    ),
+    (
+        "4.3 who is refused waits, and holds no other pod up",
+        &[
+            "a_pod_whose_budget_refuses_for_minutes_is_asked_every_ten_seconds_not_every_second",
+            "a_pod_that_was_evicted_is_forgotten_and_other_pods_are_asked_meanwhile",
+            "pods_that_were_refused_together_do_not_ask_together_again",
+            "an_eviction_that_fails_for_a_reason_of_its_own_does_not_keep_the_other_pods_on_the_node",
+            "a_drain_is_looked_at_every_second_while_pods_leave_and_before_a_deadline_else_less_often",
         ],
     ),
     (

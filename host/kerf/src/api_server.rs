@@ -1,5 +1,7 @@
 //! The client for the API server.
 
+mod answer;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,8 +9,13 @@ use anyhow::Context as _;
 use kube::client::ClientBuilder;
 use tower::limit::RateLimitLayer;
 
+use answer::AnswerLayer;
+
 /// Requests in flight to the API server are bounded by the reconcilers; this only bounds a silent connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longer than the API server's own slow answers under load, shorter than a leader's renew deadline.
+const ANSWER_MAX: Duration = Duration::from_secs(8);
 
 /// How many requests may go, as Karpenter's flags say it.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +47,8 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>, rate: Rate) -> anyhow::Re
     config.default_retry = false;
     let builder =
         ClientBuilder::try_from(config).context("cannot make a client for the API server")?;
+    // The limit on the answer is inside: a request that waits for its turn is not late yet.
+    let builder = builder.with_layer(&AnswerLayer::new(ANSWER_MAX));
     Ok(builder.with_layer(&limit(rate)).build())
 }
 

@@ -2,20 +2,28 @@
 //!
 //! Past its deadline a pod is deleted with what is left of its time. A pod that may not be disrupted is waited for.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kerf_api::duration::parse_duration;
 use kerf_api::names::{annotation, event, taint};
-use kube::api::{DeleteParams, EvictParams, ListParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, ResourceExt};
 
-use crate::api_call::{bounded, gone_is_fine, has_code, is_conflict, is_not_found};
+use crate::api_call::{bounded, gone_is_fine, is_conflict};
 use crate::clock;
 use crate::context::Context;
-use crate::error::{Error, chain};
+use crate::error::Error;
+use crate::termination::eviction;
 
 /// A pod that is still there this long after its own deadline is not coming back (Karpenter: same).
 const STUCK_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// How often a draining node is looked at while its pods leave (Karpenter: same).
+pub const LOOK_MIN: SignedDuration = SignedDuration::from_secs(1);
+/// How often it is looked at while all its pods wait for their budgets: no longer than a refused pod waits.
+const LOOK_MAX: SignedDuration = eviction::WAIT_MAX;
 
 /// Whether a node may lose its machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +37,16 @@ pub enum Drained {
     NotYet {
         /// Pods that are waited for.
         waiting: usize,
+        /// When something can have changed, or another pod may be asked.
+        next_look: Duration,
     },
 }
 
 /// Asks the pods of the next tier to leave.
 ///
 /// # Errors
-/// When the pods cannot be listed or the API server refuses for another reason than a disruption budget.
+/// When the pods cannot be listed, or one whose time is up cannot be deleted. An eviction that fails is asked for again
+/// later and holds up no other pod.
 pub async fn drain(
     node: &Node,
     deadline: Option<Timestamp>,
@@ -56,15 +67,52 @@ pub async fn drain(
     if waiting.is_empty() {
         return Ok(Drained::Yes { staying });
     }
+    let mut failed = None;
     for pod in waiting.iter().filter(|pod| is_overdue(pod, deadline, now)) {
-        delete_now(pod, deadline, now, context).await?;
+        if let Err(error) = delete_now(pod, deadline, now, context).await {
+            // The others' time is up as well.
+            failed.get_or_insert(error);
+        }
     }
+    let mut next_look = LOOK_MAX;
     for pod in next_tier(&waiting) {
-        evict(pod, node, context).await?;
+        if !forbids_disruption(pod, now) {
+            next_look = next_look.min(eviction::ask(pod, node, context).await);
+            continue;
+        }
+        tell_forbidden(pod, node, context).await;
+        next_look = LOOK_MIN;
     }
-    Ok(Drained::NotYet {
-        waiting: waiting.len(),
-    })
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Drained::NotYet {
+            waiting: waiting.len(),
+            next_look: look_after(&waiting, next_look, deadline, now),
+        }),
+    }
+}
+
+/// When the node is looked at next, if no eviction of the tier is due before `next_due`. Pure.
+///
+/// Pods that are leaving are gone any moment, and a pod's own deadline must not be missed.
+fn look_after(
+    waiting: &[&Pod],
+    next_due: SignedDuration,
+    deadline: Option<Timestamp>,
+    now: Timestamp,
+) -> Duration {
+    let is_leaving = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
+    let until_overdue = |pod: &&Pod| {
+        let latest = deadline?.saturating_sub(grace(pod)).ok()?;
+        Some(latest.duration_since(now))
+    };
+    let first_overdue = waiting.iter().filter_map(until_overdue).min();
+    let wait = match first_overdue {
+        _ if waiting.iter().any(is_leaving) => LOOK_MIN,
+        Some(overdue) => next_due.min(overdue),
+        None => next_due,
+    };
+    wait.clamp(LOOK_MIN, LOOK_MAX).unsigned_abs()
 }
 
 /// Whether the node waits for this pod. Pure.
@@ -190,60 +238,24 @@ async fn delete_now(
     Ok(())
 }
 
-async fn evict(pod: &Pod, node: &Node, context: &Context) -> Result<(), Error> {
-    if forbids_disruption(pod, clock::now()) {
-        let note = format!(
-            "pod {}/{} may not be disrupted: its annotation says so",
-            pod.namespace().unwrap_or_default(),
-            pod.name_any()
-        );
-        context
-            .events
-            .warning(node, event::FAILED_DRAINING, &note)
-            .await;
-        return Ok(());
-    }
-    let params = EvictParams {
-        delete_options: Some(DeleteParams {
-            preconditions: Some(same_pod(pod)),
-            ..DeleteParams::default()
-        }),
-        ..EvictParams::default()
-    };
-    match bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await {
-        Ok(_) => {
-            let note = format!(
-                "evicted from node {}, which is being removed",
-                node.name_any()
-            );
-            context.events.normal(pod, event::EVICTED, &note).await;
-            Ok(())
-        }
-        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
-        // 429: the budget does not allow it now. 500: more than one budget matches, which Kubernetes cannot evict.
-        Err(error) if has_code(&error, 429) || has_code(&error, 500) => {
-            let note = format!(
-                "pod {}/{} cannot be evicted yet: {}",
-                pod.namespace().unwrap_or_default(),
-                pod.name_any(),
-                chain(&error)
-            );
-            context
-                .events
-                .warning(node, event::FAILED_DRAINING, &note)
-                .await;
-            Ok(())
-        }
-        Err(source) => Err(Error::kube("evict", pod, source)),
-    }
+async fn tell_forbidden(pod: &Pod, node: &Node, context: &Context) {
+    let note = format!(
+        "pod {}/{} may not be disrupted: its annotation says so",
+        pod.namespace().unwrap_or_default(),
+        pod.name_any()
+    );
+    context
+        .events
+        .warning(node, event::FAILED_DRAINING, &note)
+        .await;
 }
 
-fn pods_of(pod: &Pod, context: &Context) -> Api<Pod> {
+pub(super) fn pods_of(pod: &Pod, context: &Context) -> Api<Pod> {
     Api::namespaced(context.client.clone(), &pod.namespace().unwrap_or_default())
 }
 
 /// A pod of the same name made since is another pod.
-fn same_pod(pod: &Pod) -> Preconditions {
+pub(super) fn same_pod(pod: &Pod) -> Preconditions {
     Preconditions {
         uid: pod.uid(),
         resource_version: None,
@@ -395,6 +407,23 @@ mod tests {
 
         assert!(must_leave(&web, time("2026-01-01T00:01:00Z")));
         assert!(!must_leave(&web, time("2026-01-01T00:01:01Z")));
+    }
+
+    #[test]
+    fn a_drain_is_looked_at_every_second_while_pods_leave_and_before_a_deadline_else_less_often() {
+        let now = time("2026-01-01T00:00:00Z");
+        let web = pod("web", "ReplicaSet", None);
+        let mut leaving = web.clone();
+        leaving.metadata.deletion_timestamp = Some(Time(now));
+        let look = |pods: &[&Pod], deadline: Option<&str>| {
+            let due = SignedDuration::from_secs(8);
+            look_after(pods, due, deadline.map(time), now).as_secs()
+        };
+
+        assert_eq!(look(&[&web], None), 8);
+        assert_eq!(look(&[&web, &leaving], None), 1);
+        assert_eq!(look(&[&web], Some("2026-01-01T00:00:33Z")), 3);
+        assert_eq!(look(&[&web], Some("2026-01-01T00:00:01Z")), 1);
     }
 
     #[test]

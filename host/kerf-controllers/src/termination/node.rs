@@ -22,7 +22,7 @@ use crate::termination::progress::Progress;
 use crate::termination::{instance, volumes};
 use crate::{failpoint, patch};
 
-/// How often a draining node is looked at (Karpenter: same).
+/// How often a node without pods is looked at (Karpenter: same).
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
@@ -65,13 +65,13 @@ async fn empty(node: &Node, progress: &mut Progress<'_>) -> Result<Option<Durati
     let context = progress.context;
     let staying = match drain::drain(node, progress.deadline, context).await? {
         Drained::Yes { staying } => staying,
-        Drained::NotYet { waiting } => {
+        Drained::NotYet { waiting, next_look } => {
             context.reach(failpoint::EVICTED).await;
             let message = format!("{waiting} pods are leaving");
             progress
                 .waits(condition::DRAINED, reason::DRAINING, &message)
                 .await?;
-            return Ok(Some(DRAIN_POLL));
+            return Ok(Some(next_look));
         }
     };
     if progress.is_young(condition::DRAINED) {
