@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_request_that_waits_for_its_turn_longer_than_its_answer_may_take_is_not_given_up() {
-        let turn = RateLimitLayer::new(1, MAX * 2);
-        let mut service = turn.layer(AnswerLayer::new(MAX).layer(server(Duration::ZERO)));
-
         block_on(async {
+            let turn = RateLimitLayer::new(1, MAX * 2);
+            let mut service = turn.layer(AnswerLayer::new(MAX).layer(server(Duration::ZERO)));
+
             assert_eq!(send(&mut service, "/api/v1/pods/a").await, Ok(()));
             assert_eq!(send(&mut service, "/api/v1/pods/b").await, Ok(()));
         });
