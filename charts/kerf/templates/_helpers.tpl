@@ -62,7 +62,7 @@ true
 {{- end }}
 
 {{- define "kerf.featureGates" -}}
-NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .Values.settings.featureGates.reservedCapacity }},NodeOverlay={{ .Values.settings.featureGates.nodeOverlay }},StaticCapacity={{ .Values.settings.featureGates.staticCapacity }},CapacityBuffer={{ .Values.settings.featureGates.capacityBuffer }}
+NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .Values.settings.featureGates.reservedCapacity }},NodeOverlay={{ .Values.settings.featureGates.nodeOverlay }},StaticCapacity={{ .Values.settings.featureGates.staticCapacity }},CapacityBuffer={{ .Values.settings.featureGates.capacityBuffer }},SpotToSpotConsolidation={{ .Values.settings.featureGates.spotToSpotConsolidation }}
 {{- end }}
 
 {{/* What has a value goes into the environment, unless controller.env has it. */}}

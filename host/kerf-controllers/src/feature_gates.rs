@@ -15,6 +15,8 @@ pub struct FeatureGates {
     pub static_capacity: bool,
     /// CapacityBuffers keep room free.
     pub capacity_buffer: bool,
+    /// Spot nodes are replaced by cheaper spot nodes.
+    pub spot_to_spot_consolidation: bool,
 }
 
 /// Karpenter: same.
@@ -26,13 +28,10 @@ impl Default for FeatureGates {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
+            spot_to_spot_consolidation: false,
         }
     }
 }
-
-/// Karpenter's gates that this version can only leave closed. Karpenter ignores what it does not know; here a gate that
-/// would do nothing is refused, so that nobody waits for what it promises.
-const CLOSED: [&str; 1] = ["SpotToSpotConsolidation"];
 
 impl FromStr for FeatureGates {
     type Err = String;
@@ -51,16 +50,11 @@ impl FromStr for FeatureGates {
                 "NodeOverlay" => gates.node_overlay = is_open,
                 "StaticCapacity" => gates.static_capacity = is_open,
                 "CapacityBuffer" => gates.capacity_buffer = is_open,
-                name if CLOSED.contains(&name) && !is_open => {}
-                name if CLOSED.contains(&name) => {
-                    return Err(format!(
-                        "{name} is not in this version of kerf; leave it out or set it to false"
-                    ));
-                }
+                "SpotToSpotConsolidation" => gates.spot_to_spot_consolidation = is_open,
+                // Karpenter ignores it; here nobody waits for what a misspelt gate promises.
                 name => {
-                    let known = CLOSED.join(", ");
                     return Err(format!(
-                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer, {known}"
+                        "no feature gate is called {name:?}; there are NodeRepair, ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer, SpotToSpotConsolidation"
                     ));
                 }
             }
@@ -75,22 +69,18 @@ mod tests {
 
     #[test]
     fn gates_that_are_not_named_keep_their_default() {
-        let gates: FeatureGates = "NodeRepair=true, SpotToSpotConsolidation=false,"
+        let gates: FeatureGates = "NodeRepair=true, SpotToSpotConsolidation=true,"
             .parse()
             .unwrap();
 
         assert!(gates.node_repair && gates.reserved_capacity);
+        assert!(gates.spot_to_spot_consolidation && !gates.capacity_buffer);
         assert_eq!("".parse(), Ok(FeatureGates::default()));
     }
 
     #[test]
     fn a_gate_that_would_do_nothing_is_refused() {
-        for text in [
-            "SpotToSpotConsolidation=true",
-            "Nodeoverlay=false",
-            "NodeRepair",
-            "NodeRepair=on",
-        ] {
+        for text in ["Nodeoverlay=false", "NodeRepair", "NodeRepair=on"] {
             assert!(text.parse::<FeatureGates>().is_err(), "{text}");
         }
     }

@@ -266,8 +266,15 @@ fn quantity(name: &str, amount: i64) -> Quantity {
     Quantity(quantity_of(name, amount).to_string())
 }
 
-/// One event when a condition turns bad or says something else.
+/// One event when a condition turns bad or says something else, and one for each annotation that is left out.
 async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
+    for problem in kerf_state::node_pool(after).ignored {
+        let note = format!("ignored, as if it were not there: {problem}");
+        context
+            .events
+            .warning(before, event::INVALID_OBJECT, &note)
+            .await;
+    }
     for condition in crate::node_class::status::worsened(before.conditions(), after.conditions()) {
         let note = format!("{}: {}", condition.type_, condition.message);
         context

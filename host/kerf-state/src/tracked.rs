@@ -98,6 +98,7 @@ tracked! {
     NodePool, NodePool in node_pools: |it, _, problems| {
         let converted = node_pool(it);
         note_all(&converted.problems, problems);
+        note_all(&converted.ignored, problems);
         converted
     };
     EcsNodeClass, EcsNodeClass in node_classes: |it, _, _| pools::node_class(it);

@@ -125,6 +125,7 @@ fn settings(args: &Controller) -> Settings {
         .default_node_role
         .clone_from(&args.default_node_role);
     settings.gates = args.planning.feature_gates;
+    settings.disruption.spot_to_spot = args.planning.feature_gates.spot_to_spot_consolidation;
     settings.planning = args.planning.settings();
     settings
         .default_spread

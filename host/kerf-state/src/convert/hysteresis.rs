@@ -10,7 +10,8 @@ use kerf_core::price::Price;
 
 use crate::problem::Problems;
 
-/// What is not there leaves Karpenter's behaviour; what cannot be read is a problem of the pool.
+/// What is not there leaves Karpenter's behaviour. What cannot be read counts as not there and is told: the server checks no
+/// annotation, and a slip of the pen in one must not keep the pool from growing.
 pub(crate) fn hysteresis(
     annotations: &BTreeMap<String, String>,
     problems: &mut Problems,

@@ -26,6 +26,8 @@ pub struct Converted {
     pub pool: NodePool,
     /// What the condition `ValidationSucceeded` says when it is False.
     pub problems: Vec<Problem>,
+    /// Annotations that could not be read and count as not there. They keep the pool from nothing.
+    pub ignored: Vec<Problem>,
 }
 
 /// Converts a NodePool. With any problem the pool is not ready: half of what a user wrote is not what was meant.
@@ -38,6 +40,7 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
         quantities::limits(limits, "spec.limits", &mut problems)
     });
     let annotations = pool.metadata.annotations.clone().unwrap_or_default();
+    let mut ignored = Problems::default();
     let converted = NodePool {
         name: pool.metadata.name.clone().unwrap_or_default().into(),
         weight: spec
@@ -50,13 +53,17 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
         replicas: spec
             .replicas
             .map(|replicas| u32::try_from(replicas).unwrap_or_default()),
-        disruption: disruption(&spec.disruption, &annotations, &mut problems),
+        disruption: Disruption {
+            hysteresis: hysteresis(&annotations, &mut ignored),
+            ..disruption(&spec.disruption, &mut problems)
+        },
         unhealthy: unhealthy(pool),
         ..NodePool::default()
     };
     Converted {
         pool: converted,
         problems: problems.finish(),
+        ignored: ignored.finish(),
     }
 }
 
@@ -199,11 +206,8 @@ fn refuse_repeated<'a>(taints: impl Iterator<Item = &'a Taint>, problems: &mut P
     }
 }
 
-fn disruption(
-    disruption: &api::Disruption,
-    annotations: &BTreeMap<String, String>,
-    problems: &mut Problems,
-) -> Disruption {
+/// Without what annotations say.
+fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disruption {
     let consolidate_after = disruption.consolidate_after.parse();
     let policy = match &disruption.consolidation_policy {
         api::ConsolidationPolicy::WhenEmpty => ConsolidationPolicy::WhenEmpty,
@@ -229,10 +233,10 @@ fn disruption(
             .ok("spec.disruption.consolidateAfter", consolidate_after)
             .flatten(),
         policy,
-        hysteresis: hysteresis(annotations, problems),
         budgets: budgets
             .map(|(idx, it)| budget(it, &format!("spec.disruption.budgets[{idx}]"), problems))
             .collect(),
+        ..Disruption::default()
     }
 }
 

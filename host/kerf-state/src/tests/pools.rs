@@ -94,6 +94,30 @@ fn a_pool_of_which_no_types_are_known_yet_cannot_grow() {
 }
 
 #[test]
+fn an_annotation_that_cannot_be_read_is_told_and_does_not_stop_its_pool() {
+    let pool = POOL.replace(
+        "metadata: {name: general}",
+        "metadata: {name: general, annotations: {karpenter.alibabacloud.com/consolidation-saving-min: much}}",
+    );
+    let cluster = cluster(&format!("{CLASS}{pool}"));
+
+    let problems: Vec<String> = cluster.problems().map(|it| it.to_string()).collect();
+
+    assert_eq!(
+        problems,
+        [
+            "NodePool general: metadata.annotations[karpenter.alibabacloud.com/consolidation-saving-min]: \"much\" is not a price per hour such as 0.05"
+        ]
+    );
+    let pool = &snapshot(&cluster).pools[0];
+    assert!(pool.can_grow_for_pods());
+    assert_eq!(
+        pool.disruption.hysteresis,
+        kerf_core::disruption::settings::Hysteresis::default()
+    );
+}
+
+#[test]
 fn every_mistake_of_a_pool_is_named_and_keeps_it_from_growing() {
     let pool = "
 ---
