@@ -92,6 +92,7 @@ async fn pass(commands: &mut Commands, teller: &mut Teller, context: &Arc<Contex
     // A command of the last run whose candidates do not count as going yet holds them all the same.
     let held = commands.candidates();
     ripe.retain(|command| !command.claims().any(|claim| held.contains(claim.as_str())));
+    let ripe = decide::still_valid(ripe, context);
     commands.start(ripe, context).await;
     teller.tell_budgets(&snapshot, context, now).await;
     teller.tell_kept(&kept, context).await;

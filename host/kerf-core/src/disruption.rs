@@ -19,8 +19,10 @@ mod pass;
 pub mod pod_budget;
 pub mod settings;
 mod static_drift;
+mod validate;
 
 pub use command::{Command, CommandKind, Decision};
 pub use decide::decide;
 pub use kept::{KeptKind, KeptNode, KeptReason};
 pub use settings::DisruptionSettings;
+pub use validate::{Invalid, validate};

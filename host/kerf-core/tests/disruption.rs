@@ -15,3 +15,5 @@ mod kit;
 mod properties;
 #[path = "disruption/table.rs"]
 mod table;
+#[path = "disruption/validation.rs"]
+mod validation;

@@ -265,7 +265,7 @@ impl Cluster {
     }
 
     fn pool(&self, converted: &Converted, catalog: &Catalog) -> NodePool {
-        let Converted { pool, problems } = converted;
+        let Converted { pool, problems, .. } = converted;
         let offers = catalog.get(&pool.name);
         let not_ready = pools::not_ready(&pool.template.node_class, problems, &self.node_classes);
         let not_ready = not_ready.or_else(|| {

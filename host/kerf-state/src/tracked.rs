@@ -97,8 +97,7 @@ tracked! {
     NodeClaim, NodeClaim in node_claims: |it, _, problems| nodes::node_claim(it, problems);
     NodePool, NodePool in node_pools: |it, _, problems| {
         let converted = node_pool(it);
-        note_all(&converted.problems, problems);
-        note_all(&converted.ignored, problems);
+        note_all(converted.problems.iter().chain(&converted.ignored), problems);
         converted
     };
     EcsNodeClass, EcsNodeClass in node_classes: |it, _, _| pools::node_class(it);
@@ -122,7 +121,7 @@ fn labels(namespace: &Namespace) -> kerf_core::selector::Labels {
     namespace.metadata.labels.clone().unwrap_or_default()
 }
 
-fn note_all(found: &[Problem], problems: &mut Problems) {
+fn note_all<'a>(found: impl Iterator<Item = &'a Problem>, problems: &mut Problems) {
     for problem in found {
         problems.add(problem.field.as_str(), &problem.message);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_core::disruption::budget::DisruptionReason;
-use kerf_core::disruption::{Command, Decision, DisruptionSettings, decide};
+use kerf_core::disruption::{Command, Decision, DisruptionSettings, decide, validate};
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, PlannedClaim};
 use kerf_core::preferences::Preferences;
@@ -136,6 +136,31 @@ pub fn ripe(
         }
     }
     (ripe, next)
+}
+
+/// The commands that still hold on the newest snapshot: policies and a long search take seconds, in which pods come. What
+/// does not hold is decided anew, as the change that broke it calls for a decision anyway.
+#[must_use]
+pub fn still_valid(commands: Vec<Command>, context: &Context) -> Vec<Command> {
+    if commands.is_empty() {
+        return commands;
+    }
+    let settings = &context.settings.disruption;
+    let answers = validate(
+        &commands,
+        &context.snapshot(),
+        settings,
+        crate::clock::now(),
+    );
+    let judged = commands.into_iter().zip(answers);
+    let valid = judged.filter_map(|(command, answer)| match answer {
+        Ok(()) => Some(command),
+        Err(why) => {
+            tracing::info!(%command, reason = why.as_str(), %why, "not started: the cluster has changed since the decision");
+            None
+        }
+    });
+    valid.collect()
 }
 
 fn quiet_at(command: &Command, snapshot: &Snapshot, quiet: SignedDuration) -> Option<Timestamp> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kerf_core::Snapshot;
 use kerf_core::disruption::budget::{BudgetNodes, allowed_disruptions};
 use kerf_core::disruption::command::PromisedPlace;
-use kerf_core::disruption::{CommandKind, Decision};
+use kerf_core::disruption::{CommandKind, Decision, DisruptionSettings, validate};
 use kerf_core::labels;
 use kerf_core::node::Node;
 use kerf_core::plan::PlacementTarget;
@@ -125,6 +125,15 @@ proptest! {
         let mut managed: Vec<&str> = all.nodes.iter().map(|node| node.display_name()).collect();
         managed.sort_unstable();
         prop_assert_eq!(names, managed);
+    }
+
+    #[test]
+    fn every_command_holds_on_the_snapshot_that_it_was_decided_on(all in cluster()) {
+        let commands = decided(&all).commands;
+        let settings = DisruptionSettings::default();
+        for (command, answer) in commands.iter().zip(validate(&commands, &all, &settings, now())) {
+            prop_assert_eq!(answer, Ok(()), "{}", command);
+        }
     }
 
     #[test]

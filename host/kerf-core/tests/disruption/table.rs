@@ -6,6 +6,7 @@ const SOURCES: &[&str] = &[
     include_str!("consolidation.rs"),
     include_str!("drift.rs"),
     include_str!("properties.rs"),
+    include_str!("validation.rs"),
     include_str!("../../src/disruption/budget.rs"),
     include_str!("../../src/disruption/cron.rs"),
     include_str!("../../src/disruption/emptiness/tests.rs"),
@@ -122,6 +123,18 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "running_pods_do_not_move_to_nodes_that_have_not_initialised",
             "pending_pods_keep_the_room_that_they_will_take_and_block_nothing",
+        ],
+    ),
+    (
+        "5.13 a last look (differs: the promised places are looked at, nothing is planned anew)",
+        &[
+            "a_command_holds_while_nothing_has_changed",
+            "every_command_holds_on_the_snapshot_that_it_was_decided_on",
+            "a_pod_that_nobody_promised_a_place_stops_the_command",
+            "a_promise_whose_place_is_lost_stops_the_command",
+            "f64_an_empty_node_that_got_a_pod_is_not_removed",
+            "f65_a_pod_that_forbids_disruption_and_came_meanwhile_stops_the_command",
+            "a_command_over_budget_or_for_a_node_that_is_gone_stops",
         ],
     ),
     (

@@ -133,10 +133,6 @@ fn wrong_values_are_refused_with_the_reason() {
             "no feature gate is called \"NoSuchGate\"",
         ),
         ("--feature-gates=NodeRepair", "NodeRepair=true"),
-        (
-            "--feature-gates=SpotToSpotConsolidation=true",
-            "is not in this version",
-        ),
         ("--scheduler-config=profiles: []", "profiles"),
         ("--memory-limit=1Gi", "invalid digit"),
     ];
