@@ -1,5 +1,6 @@
 //! Level: the `kerf` binary against the real control plane. `kerf explain` tells what the controller wrote down.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use k8s_openapi::api::core::v1::Node;
@@ -84,8 +85,45 @@ fn what_the_controller_said_of_pods_nodes_and_pools_is_told() {
     assert!(pool.starts_with("NodePool default: 1 nodes\n"), "{pool}");
     assert!(pool.contains("  Ready=True"), "{pool}");
 
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.json");
+    snapshot_plans_as_the_cluster(&stage, &file, &node);
+
     let missing = explain(&stage, &["pod", "ghost"]);
     assert_eq!(missing.status.code(), Some(2));
     let message = String::from_utf8(missing.stderr).unwrap();
     assert!(message.contains("there is no Pod ghost"), "{message}");
+}
+
+/// What is written of the cluster is enough to decide again, and tells nothing else.
+fn snapshot_plans_as_the_cluster(stage: &Stage, file: &Path, node: &str) {
+    let run = |arguments: &[&str]| {
+        let kubeconfig = stage.control_plane.kubeconfig_path();
+        let mut command = Command::new(binary("kerf"));
+        command.args(arguments).env("KUBECONFIG", kubeconfig);
+        let output = command.current_dir(root()).output().expect("run kerf");
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let path = file.to_str().unwrap();
+    assert_eq!(run(&["snapshot", "-o", path]).0, Some(0));
+    let written = std::fs::read_to_string(file).unwrap();
+    assert!(!written.contains("registry.invalid"), "{written}");
+
+    // The one pod that fits nowhere makes it 1.
+    let (code, report) = run(&["simulate", "--disrupt", "-o", "json", "-f", path]);
+    assert_eq!(code, Some(1), "{report}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(
+        report["unschedulable"][0]["pods"][0]["name"],
+        "default/huge"
+    );
+    assert_eq!(report["disruption"]["kept"][0]["node"], node, "{report}");
+    let (_, small) = run(&["explain", "pod", "small", "-f", path]);
+    assert!(
+        small.starts_with(&format!("Pod default/small: is on node {node}\n")),
+        "{small}"
+    );
 }

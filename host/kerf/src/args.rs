@@ -50,6 +50,9 @@ pub(crate) enum Command {
     /// Say why a pod waits or is where it is, and why a node stays: what the controller of a cluster said itself, or with
     /// -f what would be decided for manifests.
     Explain(Box<Explain>),
+    /// Write what decisions are made from into a file that `simulate` and `explain` take with -f: no environment, no
+    /// secrets, no annotations but those that decisions read.
+    Snapshot(Snapshot),
     /// Compare two simulations: of A and B, or of A without and with what-ifs. Exit codes as for `simulate`, of B.
     Diff(Box<Diff>),
 }
@@ -61,6 +64,17 @@ pub(crate) struct Adopt {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Kubeconfig; in a pod, the service account is used.
+    #[arg(long, env = "KUBECONFIG")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+/// Arguments of `kerf snapshot`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Snapshot {
+    /// File to write, or - for standard output.
+    #[arg(short, long, default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Kubeconfig of the cluster; without it ~/.kube/config, or the service account of the pod that this runs in.
     #[arg(long, env = "KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
 }

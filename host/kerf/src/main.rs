@@ -10,6 +10,7 @@ mod exit;
 mod explain;
 mod logging;
 mod simulate;
+mod snapshot;
 mod validate;
 
 use clap::Parser;
@@ -30,6 +31,7 @@ fn main() -> std::process::ExitCode {
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Explain(arguments) => return explain::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Diff(arguments) => return simulate::diff::run(&arguments),

@@ -275,9 +275,7 @@ pub(crate) fn remarks(objects: &Objects) -> Vec<Complaint> {
     let mut remarks = Vec::new();
     if objects.node_claims.is_empty() {
         let note = Complaint::note("--disrupt: there is no NodeClaim among the manifests");
-        remarks.push(note.hint(
-            "kubectl get nodepools,ecsnodeclasses,nodeclaims,nodes,pods,pdb,daemonsets -A -o yaml | kerf simulate --disrupt -f -",
-        ));
+        remarks.push(note.hint("give a dump of a cluster: kerf snapshot -o cluster.json"));
     }
     let fresh = objects.budgets.iter().filter(|(_, it)| it.status.is_none());
     remarks.extend(fresh.map(|(_, budget)| {
