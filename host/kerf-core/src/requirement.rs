@@ -232,6 +232,15 @@ impl Requirement {
         !self.complement && self.values.is_empty()
     }
 
+    /// The values that this one forbids; none where a bound would have to be turned round.
+    pub fn opposite(&self) -> Option<Self> {
+        (self.gte.is_none() && self.lte.is_none()).then(|| Self {
+            complement: !self.complement,
+            min_values: None,
+            ..self.clone()
+        })
+    }
+
     /// The requirement that both make together. They must be on the same key.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

@@ -261,6 +261,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "2.13 node inclusion policies",
         &[
+            "a_pod_too_large_for_the_nodes_that_anothers_spread_counts_goes_to_others",
             "zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says_so",
             "zones_of_tainted_nodes_count_unless_the_policy_says_so",
             "a_node_that_may_be_in_another_zone_does_not_count_for_pods_that_are_bound_to_one",

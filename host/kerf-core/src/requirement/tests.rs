@@ -86,3 +86,25 @@ fn long_lists_are_shortened() {
         "tier In [0, 1, 2, 3, 4 and 4 more]"
     );
 }
+
+#[test]
+fn the_opposite_allows_what_the_requirement_forbids_and_a_bound_has_none() {
+    let written = |operator, values: &[&str]| {
+        let values = values.iter().copied();
+        Requirement::parse("example.com/size", operator, values).unwrap()
+    };
+    for requirement in [
+        written(Operator::In, &["a", "b"]),
+        written(Operator::NotIn, &["a"]),
+        written(Operator::Exists, &[]),
+    ] {
+        let opposite = requirement.opposite().unwrap();
+
+        assert!(!requirement.intersects(&opposite) || requirement.tolerates_absence());
+        for value in ["a", "b", "c"] {
+            assert_ne!(requirement.has(value), opposite.has(value), "{value}");
+        }
+        assert_eq!(opposite.opposite(), Some(requirement));
+    }
+    assert_eq!(written(Operator::Gt, &["3"]).opposite(), None);
+}

@@ -11,9 +11,11 @@ use super::pool::Rank;
 use super::round::Round;
 use super::sets::SetId;
 use super::shelf::Blocked;
-use super::topology::{Group, GroupId, GroupKey, GroupKind, HostCounts, Topology};
+use super::topology::{Filter, Group, GroupId, GroupKey, GroupKind, HostCounts, Topology};
 use crate::labels;
 use crate::planted::{self, Bug};
+use crate::requirement::Requirement;
+use crate::requirements::Requirements;
 
 /// More alternatives than this are never needed to find one that fits, and keep the product of several keys small.
 const MAX_SETTLED: usize = 64;
@@ -40,24 +42,59 @@ impl Round<'_> {
         }
         for id in &guest.class.counted {
             if self.topology.groups[*id].has_filter() {
-                for set in &mut open {
-                    *set = self.under_filter(pool, *set, *id);
+                let mut next = Vec::with_capacity(1);
+                for set in open {
+                    self.around_filter(pool, set, *id, &mut next);
                 }
+                next.truncate(MAX_SETTLED);
+                open = next;
             }
         }
         settled.append(&mut open);
     }
 
-    /// The set with which it is sure whether nodes count for the group: those that could pass its filter are made to. If
-    /// a claim could still become a node that passes or one that does not, its pods would count or not.
-    fn under_filter(&mut self, pool: usize, set: SetId, id: GroupId) -> SetId {
+    /// The sets with which it is sure whether nodes count for the group: first those that pass its filter, then those that
+    /// do not. If a claim could still become a node that passes or one that does not, its pods would count or not.
+    fn around_filter(&mut self, pool: usize, set: SetId, id: GroupId, settled: &mut Vec<SetId>) {
         let filter = self.topology.groups[id].identity.filter.clone();
-        let passing = self.passing_sets(pool, set, &filter);
-        if passing.contains(&set) {
-            return set;
+        let mut sets = self.passing_sets(pool, set, &filter);
+        if sets.is_empty() || sets.contains(&set) {
+            settled.push(set);
+            return;
         }
-        let is_sold = |it: &SetId| !self.view(pool, *it).order.is_empty();
-        passing.into_iter().find(is_sold).unwrap_or(set)
+        sets.append(&mut self.failing_sets(set, &filter));
+        let before = settled.len();
+        for it in sets {
+            if !self.view(pool, it).order.is_empty() {
+                settled.push(it);
+            }
+        }
+        if settled.len() == before {
+            settled.push(set);
+        }
+    }
+
+    /// What the set becomes when no node of it passes the filter: one set per way to fail all its terms. A bound cannot be
+    /// turned round, so that a term with bounds only has no such way.
+    fn failing_sets(&mut self, set: SetId, filter: &Filter) -> Vec<SetId> {
+        let mut failing = vec![set];
+        for term in &filter.terms {
+            let mut next = Vec::with_capacity(1);
+            for set in failing {
+                if self.sets.combine(set, *term).is_none() {
+                    next.push(set);
+                    continue;
+                }
+                let term = std::sync::Arc::clone(self.sets.at(*term));
+                for opposite in term.iter().filter_map(Requirement::opposite) {
+                    let only = self.sets.intern(Requirements::from_iter([opposite]));
+                    next.extend(self.sets.combine(set, only));
+                }
+            }
+            next.truncate(MAX_SETTLED);
+            failing = next;
+        }
+        failing
     }
 
     fn settle_key(

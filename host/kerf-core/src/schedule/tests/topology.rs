@@ -207,6 +207,35 @@ fn zones_that_the_pods_node_affinity_refuses_do_not_count_unless_the_policy_says
 }
 
 #[test]
+fn a_pod_too_large_for_the_nodes_that_anothers_spread_counts_goes_to_others() {
+    let picky = PodSpec {
+        required_node_terms: vec![[Requirement::in_values(ZONE, ["k"])].into_iter().collect()],
+        ..spread("web", HOSTNAME)
+    };
+    let large = PodSpec {
+        requests: spec(5000).requests,
+        ..spread("web", HOSTNAME)
+    };
+    let on_demand = [crate::instance_type::CapacityType::OnDemand];
+    let types = [
+        sold("ecs.g7.2c", 2, &["k"], &on_demand),
+        sold("ecs.g7.8c", 8, &["h"], &on_demand),
+    ];
+
+    // Its pod would count for the first one's constraint in zone k only, where nothing is large enough.
+    let plan = World::new(pool_of(types))
+        .pod("picky", picky)
+        .pod("large", large)
+        .plan();
+
+    assert_eq!(plan.unschedulable_pods(), 0, "{:?}", plan.unschedulable);
+    assert_eq!(
+        shown(&plan),
+        ["large -> ecs.g7.8c h", "picky -> ecs.g7.2c k"]
+    );
+}
+
+#[test]
 fn zones_of_tainted_nodes_count_unless_the_policy_says_so() {
     let mut tainted = named(
         "tainted",
