@@ -192,33 +192,13 @@ impl Intake {
                 std::future::ready(())
             }
         });
-        start.indexed("daemonsets", None, |_: OwnedChange<DaemonSet>, _| {
-            std::future::ready(())
-        });
-        start.indexed("namespaces", None, |_: OwnedChange<Namespace>, _| {
-            std::future::ready(())
-        });
-        start.indexed(
-            "persistentvolumes",
-            None,
-            |_: OwnedChange<PersistentVolume>, _| std::future::ready(()),
-        );
-        start.indexed(
-            "persistentvolumeclaims",
-            None,
-            |_: OwnedChange<PersistentVolumeClaim>, _| std::future::ready(()),
-        );
-        start.indexed("storageclasses", None, |_: OwnedChange<StorageClass>, _| {
-            std::future::ready(())
-        });
-        start.indexed(
-            "poddisruptionbudgets",
-            None,
-            |_: OwnedChange<PodDisruptionBudget>, _| std::future::ready(()),
-        );
-        start.indexed("csinodes", None, |_: OwnedChange<CSINode>, _| {
-            std::future::ready(())
-        });
+        start.index::<DaemonSet>("daemonsets");
+        start.index::<Namespace>("namespaces");
+        start.index::<PersistentVolume>("persistentvolumes");
+        start.index::<PersistentVolumeClaim>("persistentvolumeclaims");
+        start.index::<StorageClass>("storageclasses");
+        start.index::<PodDisruptionBudget>("poddisruptionbudgets");
+        start.index::<CSINode>("csinodes");
         if !context.settings.default_spread.is_empty() {
             start.selecting();
         }
@@ -280,22 +260,17 @@ impl Start<'_> {
         self.watch(kind, api, watcher::Config::default(), writer, handle);
     }
 
+    /// Watches a kind that only the index wants to know about.
+    fn index<K: Watched + Tracked>(&mut self, kind: &'static str) {
+        self.indexed(kind, None, |_: OwnedChange<K>, _| std::future::ready(()));
+    }
+
     /// What default spread constraints look at to tell which pods belong together.
     fn selecting(&mut self) {
-        self.indexed("services", None, |_: OwnedChange<Service>, _| {
-            std::future::ready(())
-        });
-        self.indexed(
-            "replicationcontrollers",
-            None,
-            |_: OwnedChange<ReplicationController>, _| std::future::ready(()),
-        );
-        self.indexed("replicasets", None, |_: OwnedChange<ReplicaSet>, _| {
-            std::future::ready(())
-        });
-        self.indexed("statefulsets", None, |_: OwnedChange<StatefulSet>, _| {
-            std::future::ready(())
-        });
+        self.index::<Service>("services");
+        self.index::<ReplicationController>("replicationcontrollers");
+        self.index::<ReplicaSet>("replicasets");
+        self.index::<StatefulSet>("statefulsets");
     }
 
     /// Overlays are in no index: they are applied to the catalog that the index is asked with.
