@@ -90,8 +90,9 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// How many are remembered: a chain of that many replacements within a day is none any more.
-    pub const KEPT_MAX: usize = 16;
+    /// How many are remembered, some 60 bytes each: about as many types as one pool ever uses within a day. With 16, pods
+    /// that a day of coming and going moved from node to node went back to types that had been forgotten.
+    pub const KEPT_MAX: usize = 64;
 
     /// Reads what [`Self::write_all`] wrote. What cannot be read is left out: the guard only loses that memory.
     pub fn parse_all(text: &str) -> Vec<Self> {

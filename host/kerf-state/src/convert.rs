@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod buffer;
+pub(crate) mod evacuation;
 pub(crate) mod hysteresis;
 pub(crate) mod node_overlay;
 pub(crate) mod node_pool;

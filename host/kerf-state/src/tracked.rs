@@ -91,8 +91,38 @@ macro_rules! tracked {
     )+};
 }
 
+impl sealed::Sealed for Pod {}
+
+impl Tracked for Pod {
+    const KIND: Kind = Kind::Pod;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// Pods get ready thousands at a time; that is news only where a budget lets those go that are not.
+    fn put(&self, cluster: &mut Cluster) -> bool {
+        let mut problems = Problems::default();
+        let entry = pod(self, &mut cluster.specs, &mut problems);
+        let key = self.key();
+        cluster.note_problems(Self::KIND, &key, problems.finish());
+        let before = cluster.pods.get(&key);
+        let is_looked_at = before.is_none_or(|before| !before.is_same_but_ready(&entry))
+            || cluster.pod_budgets.values().any(|it| it.lets_unready_go);
+        replace(&mut cluster.pods, key, entry) && is_looked_at
+    }
+
+    fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
+        cluster.note_problems(Self::KIND, key, Vec::new());
+        cluster.pods.remove(key).is_some()
+    }
+
+    fn keys(cluster: &Cluster) -> Vec<ObjectKey> {
+        cluster.pods.keys().cloned().collect()
+    }
+}
+
 tracked! {
-    Pod, Pod in pods: pod;
     Node, Node in nodes: |it, _, problems| nodes::node(it, problems);
     NodeClaim, NodeClaim in node_claims: |it, _, problems| nodes::node_claim(it, problems);
     NodePool, NodePool in node_pools: |it, _, problems| {

@@ -69,6 +69,10 @@ names! {
     CONSOLIDATION_COOL_DOWN = "karpenter.alibabacloud.com/consolidation-cool-down";
     /// On a NodePool: nodes whose scarcest resource is requested to more than this, in percent, are not consolidated.
     CONSOLIDATION_UTILIZATION_MAX_PERCENT = "karpenter.alibabacloud.com/consolidation-utilization-max-percent";
+    /// On a NodePool: how far its budgets' schedules are from UTC, such as +08:00; without it they are in UTC.
+    BUDGET_TIME_ZONE = "karpenter.alibabacloud.com/budget-time-zone";
+    /// On a NodePool: zones to leave, joined by commas: no new node is made there, and those that are there are replaced within the budgets of drift.
+    EVACUATE_ZONES = "karpenter.alibabacloud.com/evacuate-zones";
     /// What this NodeClaim took the place of and when, as `type/zone/capacity-type@time` joined by commas; nothing goes back within a day.
     REPLACED = "karpenter.alibabacloud.com/replaced";
 }

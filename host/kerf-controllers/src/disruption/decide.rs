@@ -156,6 +156,7 @@ pub fn still_valid(commands: Vec<Command>, context: &Context) -> Vec<Command> {
     let valid = judged.filter_map(|(command, answer)| match answer {
         Ok(()) => Some(command),
         Err(why) => {
+            context.metrics.disruption.refused(command.kind);
             tracing::info!(%command, reason = why.as_str(), %why, "not started: the cluster has changed since the decision");
             None
         }

@@ -1,5 +1,6 @@
 //! Metrics of disruption. The names are Karpenter's.
 
+use kerf_core::disruption::CommandKind;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -67,7 +68,7 @@ impl DisruptionMetrics {
         );
         karpenter.register(
             "voluntary_disruption_failed_validations",
-            "Disruption commands whose candidates might not go any more at the last look",
+            "Disruption commands that no longer held at the last look, before their start or before the deletion",
             metrics.failed_validations.clone(),
         );
         karpenter.register(
@@ -97,6 +98,14 @@ impl DisruptionMetrics {
             };
             self.failed_validations.get_or_create(&labels).inc();
         }
+    }
+
+    /// A command was not started: the cluster had changed since it was decided.
+    pub fn refused(&self, kind: CommandKind) {
+        let labels = TypeLabels {
+            consolidation_type: kind.consolidation_type(),
+        };
+        self.failed_validations.get_or_create(&labels).inc();
     }
 
     /// So many nodes may go.

@@ -1,4 +1,4 @@
-//! Cron schedules of disruption budgets, in UTC.
+//! Cron schedules of disruption budgets, in UTC or a time zone.
 //!
 //! Five fields (minute, hour, day of month, month, day of week) with lists, ranges, steps and names, or a macro such
 //! as `@daily`. As in other crons a day matches either day field when both are restricted.
@@ -14,7 +14,7 @@ pub struct ParseCronError {
 }
 
 /// A cron schedule. Each field is a set of allowed numbers, one bit each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
     hours: u64,
@@ -23,6 +23,8 @@ pub struct Cron {
     weekdays: u64,
     /// Both day fields are restricted, so that matching one is enough.
     either_day: bool,
+    /// Whose clock the fields speak of.
+    zone: TimeZone,
 }
 
 const MACROS: &[(&str, &str)] = &[
@@ -42,7 +44,7 @@ const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const MAX_SEARCH_DAYS: u32 = 8 * 366;
 
 impl Cron {
-    /// Parses the text form.
+    /// Parses the text form; the times are UTC.
     pub fn parse(text: &str) -> Result<Self, ParseCronError> {
         let expanded = MACROS
             .iter()
@@ -68,31 +70,45 @@ impl Cron {
             // 7 is Sunday too.
             weekdays: (weekdays | (weekdays >> 7)) & 0x7f,
             either_day: is_restricted(day) && is_restricted(weekday),
+            zone: TimeZone::UTC,
         })
+    }
+
+    /// The same by the clocks of a time zone. A time that a clock change skips is taken as much later; one that comes twice
+    /// counts the first time. Karpenter: differs, because it knows UTC only.
+    #[must_use]
+    pub fn in_zone(self, zone: TimeZone) -> Self {
+        Self { zone, ..self }
     }
 
     /// The first time after the given one that the schedule names; none when it names no real day.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
-        let start = time.to_zoned(TimeZone::UTC).datetime();
+        let start = time.to_zoned(self.zone.clone()).datetime();
         let mut day = start.date();
-        let mut least_minute =
-            u32::try_from(start.hour()).ok()? * 60 + u32::try_from(start.minute()).ok()? + 1;
+        // A clock that was put back shows some minutes twice: what it showed up to an hour ago may come again.
+        let mut least_minute = u32::try_from(start.hour()).ok()? * 60;
         for _ in 0..MAX_SEARCH_DAYS {
-            let mut minutes = (least_minute..24 * 60).filter(|minute| self.names_minute(*minute));
-            if let Some(minute) = minutes.next().filter(|_| self.names_day(day)) {
-                let hour = i8::try_from(minute / 60).ok()?;
-                let minute = i8::try_from(minute % 60).ok()?;
-                return Some(
-                    day.at(hour, minute, 0, 0)
-                        .to_zoned(TimeZone::UTC)
-                        .ok()?
-                        .timestamp(),
-                );
+            if self.names_day(day) {
+                let minutes = (least_minute..24 * 60).filter(|minute| self.names_minute(*minute));
+                let mut times = minutes.filter_map(|minute| self.time_on(day, minute));
+                if let Some(found) = times.find(|found| *found > time) {
+                    return Some(found);
+                }
             }
             day = day.checked_add(1.day()).ok()?;
             least_minute = 0;
         }
         None
+    }
+
+    fn time_on(&self, day: jiff::civil::Date, minute_of_day: u32) -> Option<Timestamp> {
+        let hour = i8::try_from(minute_of_day / 60).ok()?;
+        let minute = i8::try_from(minute_of_day % 60).ok()?;
+        let zoned = day
+            .at(hour, minute, 0, 0)
+            .to_zoned(self.zone.clone())
+            .ok()?;
+        Some(zoned.timestamp())
     }
 
     /// Whether a window of that length, opened at each time of the schedule, is open now.
@@ -209,6 +225,26 @@ mod tests {
             "0 22,23 * JAN *",
             "2026-12-31T23:59:00Z",
             "2027-01-01T22:00:00Z",
+        );
+    }
+
+    #[test]
+    fn times_are_those_of_the_zones_clocks() {
+        let next = |schedule: &str, after: &str| {
+            let zone = TimeZone::fixed(jiff::tz::offset(8));
+            let cron = Cron::parse(schedule).unwrap().in_zone(zone);
+            let next = cron.next_after(after.parse().unwrap());
+            next.unwrap().to_string()
+        };
+
+        assert_eq!(
+            next("0 9 * * *", "2026-08-20T10:00:00Z"),
+            "2026-08-21T01:00:00Z"
+        );
+        // Monday there is still Sunday in UTC.
+        assert_eq!(
+            next("0 1 * * mon", "2026-08-22T10:00:00Z"),
+            "2026-08-23T17:00:00Z"
         );
     }
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
+use jiff::tz::{Offset, TimeZone};
 use kerf_api::condition::{self, ConditionStatus};
 use kerf_api::duration::NillableDuration;
-use kerf_api::names::condition as types;
-use kerf_api::names::label;
+use kerf_api::names::{annotation, condition as types, label};
 use kerf_api::nodepool as api;
 use kerf_core::disruption::budget::{Budget, BudgetNodes, BudgetWindow, DisruptionReason};
 use kerf_core::disruption::cron::Cron;
@@ -15,6 +15,7 @@ use kerf_core::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePo
 use kerf_core::resources::Limits;
 use kerf_core::taint::Taint;
 
+use super::evacuation::evacuation;
 use super::hysteresis::hysteresis;
 use super::{quantities, requirements, taints};
 use crate::problem::{Problem, Problems};
@@ -41,6 +42,11 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
     });
     let annotations = pool.metadata.annotations.clone().unwrap_or_default();
     let mut ignored = Problems::default();
+    let mut template = template(&spec.template, &mut problems);
+    if let Some(elsewhere) = evacuation(&annotations, &mut ignored) {
+        template.requirements.add(elsewhere);
+    }
+    let zone = time_zone(&annotations, &mut ignored);
     let converted = NodePool {
         name: pool.metadata.name.clone().unwrap_or_default().into(),
         weight: spec
@@ -48,14 +54,14 @@ pub fn node_pool(pool: &api::NodePool) -> Converted {
             .and_then(|weight| u32::try_from(weight).ok())
             .unwrap_or_default(),
         limits,
-        template: template(&spec.template, &mut problems),
+        template,
         is_deleting: pool.metadata.deletion_timestamp.is_some(),
         replicas: spec
             .replicas
             .map(|replicas| u32::try_from(replicas).unwrap_or_default()),
         disruption: Disruption {
             hysteresis: hysteresis(&annotations, &mut ignored),
-            ..disruption(&spec.disruption, &mut problems)
+            ..disruption(&spec.disruption, zone.as_ref(), &mut problems)
         },
         unhealthy: unhealthy(pool),
         ..NodePool::default()
@@ -206,8 +212,48 @@ fn refuse_repeated<'a>(taints: impl Iterator<Item = &'a Taint>, problems: &mut P
     }
 }
 
-/// Without what annotations say.
-fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disruption {
+/// The time zone of the budgets' schedules; none when it cannot be read.
+fn time_zone(annotations: &BTreeMap<String, String>, problems: &mut Problems) -> Option<TimeZone> {
+    let Some(name) = annotations.get(annotation::BUDGET_TIME_ZONE) else {
+        return Some(TimeZone::UTC);
+    };
+    let found = offset(name).map(TimeZone::fixed);
+    if found.is_none() {
+        problems.add(
+            format!("metadata.annotations[{}]", annotation::BUDGET_TIME_ZONE),
+            format_args!(
+                "{name:?} is no difference from UTC such as +08:00; until it is corrected, budgets with a schedule let nothing go"
+            ),
+        );
+    }
+    found
+}
+
+/// `UTC`, `+08:00` or `-03:30`. Names of zones would need a table of their history in every binary.
+fn offset(text: &str) -> Option<Offset> {
+    if text == "UTC" {
+        return Some(Offset::UTC);
+    }
+    let (sign, rest) = match text.strip_prefix('+') {
+        Some(rest) => (1, rest),
+        None => (-1, text.strip_prefix('-')?),
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let number = |text: &str, most: i32| {
+        let is_plain = text.len() == 2 && text.bytes().all(|it| it.is_ascii_digit());
+        let number: i32 = text.parse().ok()?;
+        (is_plain && number <= most).then_some(number)
+    };
+    let seconds = number(hours, 14)? * 3600 + number(minutes, 59)? * 60;
+    Offset::from_seconds(sign * seconds).ok()
+}
+
+/// Without what other annotations say. `zone` is that of the budgets' schedules, if it could be read.
+fn disruption(
+    disruption: &api::Disruption,
+    zone: Option<&TimeZone>,
+    problems: &mut Problems,
+) -> Disruption {
     let consolidate_after = disruption.consolidate_after.parse();
     let policy = match &disruption.consolidation_policy {
         api::ConsolidationPolicy::WhenEmpty => ConsolidationPolicy::WhenEmpty,
@@ -234,14 +280,22 @@ fn disruption(disruption: &api::Disruption, problems: &mut Problems) -> Disrupti
             .flatten(),
         policy,
         budgets: budgets
-            .map(|(idx, it)| budget(it, &format!("spec.disruption.budgets[{idx}]"), problems))
+            .map(|(idx, it)| {
+                let field = format!("spec.disruption.budgets[{idx}]");
+                budget(it, zone, &field, problems)
+            })
             .collect(),
         ..Disruption::default()
     }
 }
 
 /// A budget that cannot be read lets nothing go: guessing could take down a fleet.
-fn budget(budget: &api::Budget, field: &str, problems: &mut Problems) -> Budget {
+fn budget(
+    budget: &api::Budget,
+    zone: Option<&TimeZone>,
+    field: &str,
+    problems: &mut Problems,
+) -> Budget {
     let nodes = BudgetNodes::parse(&budget.nodes).unwrap_or_else(|| {
         problems.add(
             format!("{field}.nodes"),
@@ -268,11 +322,16 @@ fn budget(budget: &api::Budget, field: &str, problems: &mut Problems) -> Budget 
     Budget {
         nodes,
         reasons,
-        window: window(budget, field, problems),
+        window: window(budget, zone, field, problems),
     }
 }
 
-fn window(budget: &api::Budget, field: &str, problems: &mut Problems) -> BudgetWindow {
+fn window(
+    budget: &api::Budget,
+    zone: Option<&TimeZone>,
+    field: &str,
+    problems: &mut Problems,
+) -> BudgetWindow {
     let (schedule, duration) = match (&budget.schedule, &budget.duration) {
         (None, None) => return BudgetWindow::Always,
         (Some(schedule), Some(duration)) => (schedule, duration),
@@ -286,6 +345,9 @@ fn window(budget: &api::Budget, field: &str, problems: &mut Problems) -> BudgetW
     };
     let schedule = problems.ok(&format!("{field}.schedule"), Cron::parse(schedule));
     let duration = problems.ok(&format!("{field}.duration"), duration.parse());
+    let schedule = schedule
+        .zip(zone)
+        .map(|(it, zone)| it.in_zone(zone.clone()));
     match (schedule, duration) {
         (Some(schedule), Some(duration)) => BudgetWindow::Scheduled {
             schedule,
@@ -293,7 +355,7 @@ fn window(budget: &api::Budget, field: &str, problems: &mut Problems) -> BudgetW
             duration: duration.unwrap_or(SignedDuration::MAX),
         },
         (None, _) | (_, None) => BudgetWindow::Invalid {
-            message: "schedule or duration cannot be read".to_owned(),
+            message: "schedule, duration or time zone cannot be read".to_owned(),
         },
     }
 }

@@ -68,8 +68,7 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .as_ref()
             .and_then(|status| Some(status.start_time.as_ref()?.0)),
         phase: phase(pod),
-        // Readiness changes often and decides only under unhealthyPodEvictionPolicy; a pod that counts as ready is protected.
-        is_ready: true,
+        is_ready: is_ready(pod),
         do_not_disrupt,
         invalid,
         spec: specs.share(core_spec),
@@ -151,6 +150,27 @@ fn is_waiting(pod: &k8s::Pod, owner: OwnerKind) -> bool {
         && !will_have_node
         && !is_bound_to_its_node
         && phase(pod) == PodPhase::Active
+}
+
+fn is_ready(pod: &k8s::Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+}
+
+impl PodEntry {
+    /// Whether it differs from the other in nothing but being ready, which matters only to some PodDisruptionBudgets.
+    pub(crate) fn is_same_but_ready(&self, other: &Self) -> bool {
+        let pod = Pod {
+            is_ready: other.pod.is_ready,
+            ..(*self.pod).clone()
+        };
+        let same = Self {
+            pod: Arc::new(pod),
+            ..self.clone()
+        };
+        self.pod.is_ready != other.pod.is_ready && same == *other
+    }
 }
 
 fn is_set(text: Option<&str>) -> bool {

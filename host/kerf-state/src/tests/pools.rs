@@ -162,3 +162,34 @@ spec:
     .assert_eq(&problems.join("\n"));
     assert!(!snapshot(&cluster).pools[0].can_grow_for_pods());
 }
+
+#[test]
+fn budgets_follow_the_clocks_of_the_pools_time_zone_and_close_when_it_is_none() {
+    let allowed = |zone: &str, now: &str| {
+        let yaml = format!(
+            r#"
+            metadata: {{name: general, annotations: {{karpenter.alibabacloud.com/budget-time-zone: "{zone}"}}}}
+            spec:
+              template: {{spec: {{requirements: [], nodeClassRef: {{group: g, kind: k, name: n}}}}}}
+              disruption: {{consolidateAfter: 0s, budgets: [{{nodes: "2", schedule: "0 9 * * *", duration: 1h}}]}}
+            "#
+        );
+        let converted = crate::node_pool(&serde_saphyr::from_str(&yaml).unwrap());
+        assert!(converted.problems.is_empty(), "{:?}", converted.problems);
+        let budgets = &converted.pool.disruption.budgets;
+        let reason = kerf_core::disruption::budget::DisruptionReason::Empty;
+        let allowed = kerf_core::disruption::budget::allowed_disruptions(
+            budgets,
+            10,
+            reason,
+            now.parse().unwrap(),
+        );
+        (allowed, converted.ignored.len())
+    };
+
+    assert_eq!(allowed("+08:00", "2026-08-20T01:30:00Z"), (2, 0));
+    assert_eq!(allowed("+08:00", "2026-08-20T09:30:00Z"), (10, 0));
+    assert_eq!(allowed("-03:30", "2026-08-20T12:45:00Z"), (2, 0));
+    assert_eq!(allowed("UTC", "2026-08-20T09:30:00Z"), (2, 0));
+    assert_eq!(allowed("Asia/Shanghai", "2026-08-20T12:00:00Z"), (0, 1));
+}

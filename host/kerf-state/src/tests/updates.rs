@@ -30,6 +30,28 @@ fn a_heartbeat_changes_nothing() {
 }
 
 #[test]
+fn a_pod_that_gets_ready_is_news_only_where_a_budget_lets_those_go_that_are_not() {
+    let pod = |ready: &str| -> k8s_openapi::api::core::v1::Pod {
+        let yaml = format!(
+            "{{metadata: {{name: web-1, namespace: shop}}, spec: {{nodeName: n, containers: []}}, status: {{conditions: [{{type: Ready, status: \"{ready}\"}}]}}}}"
+        );
+        serde_saphyr::from_str(&yaml).unwrap()
+    };
+    let mut cluster = Cluster::new();
+    assert!(cluster.apply(&pod("False")));
+    assert!(!cluster.apply(&pod("True")));
+    assert!(cluster.pods.values().all(|it| it.pod.is_ready));
+
+    let budget =
+        "{metadata: {name: web, namespace: shop}, spec: {unhealthyPodEvictionPolicy: AlwaysAllow}}";
+    let budget: k8s_openapi::api::policy::v1::PodDisruptionBudget =
+        serde_saphyr::from_str(budget).unwrap();
+    assert!(cluster.apply(&budget));
+    assert!(cluster.apply(&pod("False")));
+    assert!(cluster.pods.values().all(|it| !it.pod.is_ready));
+}
+
+#[test]
 fn a_list_replaces_what_was_known() {
     let mut cluster = Cluster::new();
     cluster.apply(&claim("general-1", "a"));
