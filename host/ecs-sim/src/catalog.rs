@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::world::SoldType;
+
 /// Facts and list prices of 923 types; where each row comes from is in its last columns.
 const CATALOG_CSV: &str = include_str!("../data/catalog.csv");
 
 /// Spot prices lie between 20 % and 35 % of the list price, differently in each zone but always the same.
 const SPOT_PERCENT_MIN: u64 = 20;
 const SPOT_PERCENT_SPREAD: u64 = 16;
+/// The region whose price counts where a type has none of the region's own.
+const PRICE_REGION: &str = "cn-hangzhou";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceType {
@@ -25,6 +29,8 @@ pub struct InstanceType {
     pub burstable: bool,
     /// Price per hour by region; a type without a price is not sold there.
     prices: BTreeMap<&'static str, f64>,
+    /// What spot costs of the list price in percent; none: it differs by zone.
+    spot_percent: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +73,14 @@ impl Catalog {
         Ok(Self { types })
     }
 
+    /// The types of a made-up catalog: for amd64, without GPUs, with one interface.
+    pub fn of(sold: &[SoldType]) -> Self {
+        let types = sold.iter().map(InstanceType::sold);
+        Self {
+            types: types.map(|it| (it.id.clone(), it)).collect(),
+        }
+    }
+
     pub fn find(&self, id: &str) -> Option<&InstanceType> {
         self.types.get(id)
     }
@@ -77,19 +91,42 @@ impl Catalog {
 }
 
 impl InstanceType {
+    fn sold(sold: &SoldType) -> Self {
+        let name = sold.id.trim_start_matches("ecs.");
+        let family = name.split(['.', '-']).next().unwrap_or(name);
+        Self {
+            id: sold.id.clone(),
+            family: family.to_owned(),
+            arm64: false,
+            cpu: sold.cpu,
+            memory_gib: sold.memory_gib,
+            network: None,
+            gpu_count: 0,
+            gpu_model: String::new(),
+            gpu_memory_gib: 0.0,
+            bare_metal: false,
+            burstable: false,
+            prices: BTreeMap::from([(PRICE_REGION, sold.price_per_hour)]),
+            spot_percent: Some(sold.spot_percent),
+        }
+    }
+
     /// The list price per hour, if the type is sold in the region.
     pub fn price(&self, region: &str) -> Option<f64> {
         // Other regions than the three of the catalog pay Hangzhou's price.
         self.prices
             .get(region)
-            .or_else(|| self.prices.get("cn-hangzhou"))
+            .or_else(|| self.prices.get(PRICE_REGION))
             .copied()
     }
 
     /// Today's spot price per hour in a zone.
     pub fn spot_price(&self, region: &str, zone: &str) -> Option<f64> {
-        let percent = SPOT_PERCENT_MIN + fingerprint(&[&self.id, zone]) % SPOT_PERCENT_SPREAD;
-        let percent = f64::from(u32::try_from(percent).unwrap_or(u32::MAX));
+        let of_zone = || {
+            let percent = SPOT_PERCENT_MIN + fingerprint(&[&self.id, zone]) % SPOT_PERCENT_SPREAD;
+            u32::try_from(percent).unwrap_or(u32::MAX)
+        };
+        let percent = f64::from(self.spot_percent.unwrap_or_else(of_zone));
         self.price(region)
             .map(|price| round_to_mills(price * percent / 100.0))
     }
@@ -174,6 +211,7 @@ impl Row<'_> {
                 .into_iter()
                 .filter(|(_, price)| *price > 0.0)
                 .collect(),
+            spot_percent: None,
         })
     }
 
@@ -238,6 +276,22 @@ mod tests {
                 ipv6_per_interface: 6
             })
         );
+    }
+
+    #[test]
+    fn a_made_up_type_is_sold_at_its_price() {
+        let catalog = Catalog::of(&[SoldType {
+            id: "c-2x-amd64-linux".to_owned(),
+            cpu: 2,
+            memory_gib: 4.0,
+            price_per_hour: 0.05,
+            spot_percent: 70,
+        }]);
+
+        let found = catalog.find("c-2x-amd64-linux").unwrap();
+        assert_eq!((found.family.as_str(), found.cpu), ("c", 2));
+        assert_eq!(found.price("eu-central-1"), Some(0.05));
+        assert_eq!(found.spot_price("cn-hangzhou", "any"), Some(0.035));
     }
 
     #[test]

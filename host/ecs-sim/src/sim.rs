@@ -95,7 +95,11 @@ impl EcsSim {
             .tempdir()
             .map_err(StartError::MachineRoom)?;
         let machine_room = MachineRoom::new(folder.path(), world.boots_at_once, kubelet);
-        let mut state = State::new(world, Catalog::embedded()?);
+        let catalog = match world.instance_types.as_slice() {
+            [] => Catalog::embedded()?,
+            sold => Catalog::of(sold),
+        };
+        let mut state = State::new(world, catalog);
         state.keyring.insert(
             &access_key_id,
             AccessKey {

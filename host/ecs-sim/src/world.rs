@@ -32,6 +32,8 @@ pub struct World {
     /// Caps every page, to make several pages out of few objects.
     pub page_size_max: Option<usize>,
     pub timing: Timing,
+    /// What is sold in place of the built-in catalog, in every zone; empty: that catalog.
+    pub instance_types: Vec<SoldType>,
     /// User data that runs at the same time: on two cores more only makes each slower.
     pub boots_at_once: usize,
     /// The part of the nominal memory that the operating system shows (91 to 94.5 % was seen in life).
@@ -127,6 +129,18 @@ pub struct StockRule {
     /// Not on sale at all, rather than sold out.
     #[serde(default)]
     pub not_on_sale: bool,
+}
+
+/// An instance type of a made-up catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SoldType {
+    pub id: String,
+    pub cpu: u32,
+    pub memory_gib: f64,
+    pub price_per_hour: f64,
+    /// What spot costs of that price, in percent.
+    pub spot_percent: u32,
 }
 
 /// An IPv4 range.
@@ -256,6 +270,7 @@ impl Default for World {
             rate_limits: BTreeMap::new(),
             page_size_max: None,
             timing: Timing::default(),
+            instance_types: Vec::new(),
             boots_at_once: 3,
             memory_visible_ratio: 0.935,
         }

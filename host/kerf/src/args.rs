@@ -228,6 +228,10 @@ pub(crate) struct Cloud {
     /// The part of the nominal memory, in percent, that the operating system never shows.
     #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 7.5)]
     pub(crate) vm_memory_overhead_percent: f64,
+    /// Catalog file (format v1, as for `kerf simulate --catalog`) whose prices are taken in place of the embedded list and
+    /// the spot market: what the account really pays. What it has no price for keeps the usual one.
+    #[arg(long, env = "PRICE_CATALOG")]
+    pub(crate) price_catalog: Option<PathBuf>,
 }
 
 /// Durations, such as 1s, 500ms, 10m.

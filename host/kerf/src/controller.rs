@@ -2,9 +2,13 @@
 
 mod credentials;
 
+use std::path::Path;
+
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
+use kerf_cloud::provider::catalog::Catalog;
 use kerf_cloud::provider::config::ProviderConfig;
+use kerf_cloud::provider::prices::PriceList;
 use kerf_cloud::rpc::config::{ClientConfig, Clock, SignatureVersion};
 use kerf_cloud::rpc::endpoint::{Network, Product};
 use kerf_controllers::settings::{RepairPolicy, Settings};
@@ -110,7 +114,16 @@ fn provider(args: &Controller) -> anyhow::Result<Provider> {
     let mut provider = ProviderConfig::new(args.region.as_str(), name.as_str());
     provider.cluster_id.clone_from(&args.cluster_id);
     provider.vm_memory_overhead_percent = cloud.vm_memory_overhead_percent;
+    if let Some(path) = &cloud.price_catalog {
+        provider.prices = prices(path)
+            .with_context(|| format!("cannot use --price-catalog {}", path.display()))?;
+    }
     Ok(Provider::new(client, provider))
+}
+
+fn prices(path: &Path) -> anyhow::Result<PriceList> {
+    let json = std::fs::read_to_string(path).context("cannot read it")?;
+    Ok(Catalog::parse(&json)?.prices())
 }
 
 fn settings(args: &Controller) -> Settings {

@@ -4,11 +4,12 @@
 //! taken from an account. Nothing here asks the cloud.
 
 use kerf_core::instance_type::CapacityType;
+use kerf_core::price::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::provider::class::Architecture;
 use crate::provider::facts::{TypeFacts, is_sliced, whole};
-use crate::provider::prices::{self, PriceSource, SpotDiscounts};
+use crate::provider::prices::{self, PriceList, PriceSource, SpotDiscounts};
 
 /// What the `format` of a catalog says.
 pub const FORMAT: &str = "kerf-catalog";
@@ -234,6 +235,23 @@ impl Catalog {
         }
         Ok(catalog)
     }
+
+    /// Every price that it gives.
+    #[must_use]
+    pub fn prices(&self) -> PriceList {
+        let types = self.types.iter();
+        let offerings = types.flat_map(|row| row.offerings.iter().map(move |it| (row, it)));
+        let known = offerings.filter_map(|(row, it)| {
+            let price = it.price_per_hour.map(Price::from_per_hour)?;
+            let key = (
+                row.name.clone(),
+                it.zone.clone(),
+                CapacityType::parse(&it.capacity_type)?,
+            );
+            price.is_known().then_some((key, price))
+        });
+        known.collect()
+    }
 }
 
 impl CatalogType {
@@ -366,6 +384,21 @@ mod tests {
             .find(|it| it.name == "ecs.g7.xlarge")
             .unwrap();
         assert_eq!((g7.cpus, g7.memory_mib, g7.offerings.len()), (4, 16384, 8));
+    }
+
+    #[test]
+    fn a_catalog_gives_the_prices_that_it_knows() {
+        let json = r#"{"format":"kerf-catalog","version":1,"region":"r","currency":"CNY","source":"","zones":["z"],
+            "types":[{"name":"a","family":"f","architecture":"amd64","cpus":1,"memoryMib":1,"enis":1,"ipsPerEni":1,
+            "offerings":[{"zone":"z","capacityType":"spot","pricePerHour":0.25},{"zone":"z","capacityType":"on-demand"}]}]}"#;
+
+        let prices = Catalog::parse(json).unwrap().prices();
+
+        let spot = ("a".to_owned(), "z".to_owned(), CapacityType::Spot);
+        assert_eq!(
+            prices,
+            PriceList::from([(spot, Price::from_micros(250_000))])
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::provider::prices::PriceList;
+
 /// How pods get their addresses, which decides how many fit on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CniMode {
@@ -39,6 +41,8 @@ pub struct ProviderConfig {
     pub attach_script_ttl: Duration,
     /// How long a new instance may take to show in DescribeInstances.
     pub visibility_lag: Duration,
+    /// What the account really pays, where somebody said so.
+    pub prices: PriceList,
 }
 
 impl ProviderConfig {
@@ -58,6 +62,7 @@ impl ProviderConfig {
             stock_ttl: Duration::from_secs(180),
             attach_script_ttl: Duration::from_secs(300),
             visibility_lag: Duration::from_secs(30),
+            prices: PriceList::new(),
         }
     }
 }

@@ -119,13 +119,14 @@ fn offering(
         return None;
     }
     let region = &sources.config.region_id;
-    let (price, _) = prices::price(
-        region,
-        &facts.name,
-        zone_id,
-        capacity_type,
-        sources.discounts,
-    );
+    let given = (facts.name.clone(), zone_id.to_owned(), capacity_type);
+    let price = match sources.config.prices.get(&given) {
+        Some(price) => *price,
+        None => {
+            let discounts = sources.discounts;
+            prices::price(region, &facts.name, zone_id, capacity_type, discounts).0
+        }
+    };
     let key = OfferingKey {
         instance_type: &facts.name,
         family: &facts.family,

@@ -42,6 +42,9 @@ pub enum PriceSource {
 /// What was learnt from the spot market: per cent of the on-demand price by (type, zone).
 pub type SpotDiscounts = BTreeMap<(String, String), u32>;
 
+/// Prices that somebody gave, by type, zone and capacity type: they come before every layer.
+pub type PriceList = BTreeMap<(String, String, CapacityType), Price>;
+
 /// The price of an offering and where it came from.
 #[must_use]
 pub fn price(
