@@ -2,7 +2,7 @@
 //! of xtask (CRDs, the control plane) would make that build minutes long and the measured memory wrong.
 //!
 //! Each subcommand makes an input, times one call of kerf-core on it, and prints one JSON object. Start at
-//! [`scheduling`] and [`consolidation`].
+//! [`scheduling`], [`consolidation`] and [`replay`].
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,6 +12,7 @@
 mod consolidation;
 mod dice;
 mod memory;
+mod replay;
 mod scheduling;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Scheduling(scheduling::Args),
     /// Consolidation of a fleet that is a third full.
     Consolidation(consolidation::Args),
+    /// Days of a production trace with consolidation, ours and upstream's.
+    ReplayTrace(replay::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,5 +46,6 @@ fn run() -> Result<()> {
     match Command::parse() {
         Command::Scheduling(args) => scheduling::run(&args),
         Command::Consolidation(args) => consolidation::run(&args),
+        Command::ReplayTrace(args) => replay::run(&args),
     }
 }

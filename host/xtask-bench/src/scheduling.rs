@@ -4,7 +4,7 @@
 //! Only [`schedule`] is timed. `hourly` sums, over the new claims, the cheapest available offering that the claim still
 //! permits, as the measuring program of upstream does.
 
-mod catalog;
+pub(crate) mod catalog;
 mod manifest;
 mod mix;
 mod trace;

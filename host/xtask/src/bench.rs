@@ -5,7 +5,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{burst, drain_all, process, simulate_bench};
+use crate::{burst, drain_all, process, roll, scale_in, simulate_bench};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -20,15 +20,37 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // These run kerf as a process of its own, the first two against a control plane.
+    // These run kerf as a process of its own, all but the last against a control plane.
     if let [first, rest @ ..] = args.rest.as_slice() {
         match first.as_str() {
             "drain-all" => return drain_all::run(rest),
             "burst" => return burst::run(rest),
+            "roll" => return roll::run(rest),
+            "scale-in" => return scale_in::run(rest),
             "simulate" => return simulate_bench::run(rest),
             _ => {}
         }
     }
+    measure(&args.rest)
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// Its options; `--help` lists them.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    rest: Vec<String>,
+}
+
+pub(crate) fn replay(args: &Replay) -> Result<()> {
+    let command = ["replay-trace".to_owned()];
+    measure(&[&command, args.rest.as_slice()].concat())
+}
+
+fn measure(args: &[String]) -> Result<()> {
     let mut bench = process::cargo();
     bench.args([
         "run",
@@ -38,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "xtask-bench",
         "--",
     ]);
-    process::run(bench.args(&args.rest))
+    process::run(bench.args(args))
 }
 
 /// Prints the figures of a measurement: as one JSON object, or a line each.

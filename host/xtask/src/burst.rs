@@ -126,7 +126,7 @@ fn pool() -> Value {
     })
 }
 
-fn pool_is_ready(rig: &Rig) -> Result<bool> {
+pub(crate) fn pool_is_ready(rig: &Rig) -> Result<bool> {
     let pools = rig.api.list("/apis/karpenter.sh/v1/nodepools")?;
     let is_ready = |pool: &Value| {
         let conditions = pool["status"]["conditions"].as_array();

@@ -145,6 +145,11 @@ fn running(world: &World) -> usize {
     world.pods.iter().filter(is_running).count()
 }
 
+/// How many pods went without an eviction. Pure.
+pub(crate) fn breaches(log: &str) -> u64 {
+    audit(log).breaches
+}
+
 /// Pod deletions against evictions, in the order of the log. Pure.
 fn audit(log: &str) -> Audit {
     let mut found = Audit::default();

@@ -24,6 +24,8 @@ mod plugins;
 mod process;
 mod reference;
 mod rig;
+mod roll;
+mod scale_in;
 mod simulate_bench;
 mod suites;
 mod tidy;
@@ -82,6 +84,9 @@ enum Command {
     Run(demo::Args),
     /// Run every check, then every test suite against its time budget.
     Test(suites::Args),
+    /// Replay a trace of pods against consolidation, ours and upstream's, built for release.
+    #[command(disable_help_flag = true)]
+    ReplayTrace(bench::Replay),
     /// Check our answers against upstream Karpenter's.
     Vectors(vectors::Args),
 }
@@ -111,6 +116,7 @@ fn run() -> Result<()> {
             reference::run(check).and_then(|()| chart_readme::run(check))
         }
         Command::Plugins(command) => plugins::run(&command),
+        Command::ReplayTrace(args) => bench::replay(&args),
         Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),
         Command::Vectors(args) => vectors::run(&args),

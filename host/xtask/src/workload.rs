@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 const HEADER: &str = "name,cpu_milli,memory_mib,app_label,zone_spread,replicas,replicas_after";
 const GIB_PER_CPU: [(&str, u64); 3] = [("c", 2), ("s", 4), ("m", 8)];
+/// Upstream's price is per 10^9 bytes.
+const GB_PER_GIB: f64 = 1.073_741_824;
 const CPUS: [u64; 12] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256];
 
 /// Equal pods.
@@ -36,10 +38,8 @@ pub(crate) struct UpstreamType {
 }
 
 /// What spot costs there of the on-demand price.
-#[expect(dead_code, reason = "bench scale-in reads it")]
 pub(crate) const UPSTREAM_SPOT_PART: f64 = 0.7;
 /// Its zones.
-#[expect(dead_code, reason = "bench scale-in reads it")]
 pub(crate) const UPSTREAM_ZONES: [&str; 4] =
     ["test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d"];
 
@@ -126,7 +126,6 @@ impl Row {
 }
 
 /// 36 types: 12 sizes with 2, 4 or 8 GiB per vCPU.
-#[cfg_attr(not(test), expect(dead_code, reason = "bench scale-in reads it"))]
 pub(crate) fn upstream_types() -> Vec<UpstreamType> {
     let all = GIB_PER_CPU
         .iter()
@@ -139,7 +138,7 @@ pub(crate) fn upstream_types() -> Vec<UpstreamType> {
             vcpu,
             memory_gib,
             pods: (16 * vcpu).min(1024),
-            price: 0.025 * amount(vcpu) + 0.001 * amount(memory_gib),
+            price: 0.025 * amount(vcpu) + 0.001 * amount(memory_gib) * GB_PER_GIB,
         }
     })
     .collect()

@@ -12,10 +12,10 @@ use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 use kerf_core::resources::{PODS, Resources};
 
-pub(super) const GPU: &str = "nvidia.com/gpu";
+pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// From the folder of the workspace, where cargo runs us.
-pub(super) const DEFAULT_PATH: &str = "host/kerf-cloud/data/catalog.csv";
+pub(crate) const DEFAULT_PATH: &str = "host/kerf-cloud/data/catalog.csv";
 
 const PRICE_COLUMN: &str = "price_cn_hangzhou_cny_h_2025_09";
 const REGION: &str = "cn-hangzhou";
@@ -28,7 +28,7 @@ const MEBIBYTE: i64 = 1 << 20;
 const SLICED_FAMILIES: [&str; 2] = ["sgn", "vgn"];
 
 /// Every type that has a price.
-pub(super) fn read(path: &Path) -> Result<Vec<Arc<InstanceType>>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Arc<InstanceType>>> {
     let rows = Row::read_all(path)?;
     let mut types = Vec::new();
     for row in &rows {
@@ -93,10 +93,10 @@ fn reserved_cpu_milli(vcpu: i64) -> i64 {
 
 /// One line of a CSV by the names of its columns.
 #[derive(Debug)]
-pub(super) struct Row(BTreeMap<String, String>);
+pub(crate) struct Row(BTreeMap<String, String>);
 
 impl Row {
-    pub(super) fn read_all(path: &Path) -> Result<Vec<Self>> {
+    pub(crate) fn read_all(path: &Path) -> Result<Vec<Self>> {
         let shown = path.display();
         let mut reader =
             csv::Reader::from_path(path).with_context(|| format!("cannot read {shown}"))?;
@@ -115,7 +115,7 @@ impl Row {
         Ok(rows)
     }
 
-    pub(super) fn text(&self, column: &str) -> Result<&str> {
+    pub(crate) fn text(&self, column: &str) -> Result<&str> {
         let text = self.0.get(column);
         text.map(String::as_str)
             .with_context(|| format!("there is no column {column}"))
@@ -132,7 +132,7 @@ impl Row {
     }
 
     /// A whole number; a fraction is cut off.
-    pub(super) fn whole(&self, column: &str) -> Result<i64> {
+    pub(crate) fn whole(&self, column: &str) -> Result<i64> {
         self.scaled(column, 1.0)
     }
 
