@@ -18,7 +18,7 @@ async fn memory(stage: &Stage) -> Option<ConfigMap> {
     api.get_opt(MEMORY_NAME).await.ok().flatten()
 }
 
-fn no_stock(times: u32) -> Fault {
+pub(crate) fn no_stock(times: u32) -> Fault {
     Fault {
         action: "RunInstances".to_owned(),
         when: Default::default(),
