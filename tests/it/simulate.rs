@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_EXPECT=1` rewrites the answers. Commands run in the repository's folder; `EMPTY` is an empty folder.
 
+mod catalog;
 mod controller;
 mod page;
 

@@ -17,6 +17,7 @@ mod instance_types;
 pub mod launch;
 pub mod offline;
 pub mod prices;
+mod pull;
 mod region;
 mod resolve;
 pub mod tags;
@@ -31,6 +32,7 @@ use kerf_core::instance_type::InstanceType;
 use crate::actions::cluster::AttachScript;
 use crate::error::CloudError;
 use crate::provider::cache::Cache;
+use crate::provider::catalog::Catalog;
 use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
 use crate::provider::describe::Describer;
@@ -148,6 +150,31 @@ impl Provider {
             discounts: &discounts,
             mark: &|key| inner.unavailable.reason(key, now),
             has_addresses: &has_addresses,
+        }))
+    }
+
+    /// What the region sells, as this account sees it now, whatever a class selects. Only reads. Stock and spot prices
+    /// that cannot be asked for are told in the catalog's `source`.
+    ///
+    /// # Errors
+    /// When the types or the zones cannot be read.
+    pub async fn catalog(&self) -> Result<Catalog, CloudError> {
+        let inner = &*self.inner;
+        let (types, zones, stock, discounts) = futures::join!(
+            inner.region.types(),
+            inner.client.describe_zones(),
+            inner.region.stock(),
+            inner.region.discounts(),
+        );
+        let zones = zones?.into_iter().map(|zone| zone.zone_id);
+        Ok(pull::catalog(&pull::Seen {
+            region_id: &inner.config.region_id,
+            zones: zones.collect(),
+            types: &*types?,
+            stock: &stock,
+            discounts: &discounts,
+            prices: &inner.config.prices,
+            at: inner.client.now(),
         }))
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Take over a cluster that ran another Karpenter provider for Alibaba Cloud.
     Adopt(Adopt),
+    /// Read what an account sees of a region, for simulations.
+    Catalog(Catalog),
     /// Run the autoscaler.
     Controller(Box<Controller>),
     /// Turn manifests of other autoscalers into NodePools and ECSNodeClasses.
@@ -66,6 +68,37 @@ pub(crate) struct Adopt {
     /// Kubeconfig; in a pod, the service account is used.
     #[arg(long, env = "KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+/// Arguments of `kerf catalog`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Catalog {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: CatalogCommand,
+}
+
+/// What `kerf catalog` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogCommand {
+    /// Write the instance types, stock and prices that an account sees now into a file that `simulate`, `diff` and
+    /// `explain` take with --catalog. Only reads; needs the rights ecs:DescribeInstanceTypes, ecs:DescribeZones and, for
+    /// stock and spot prices, ecs:DescribeAvailableResource and ecs:DescribeSpotAdvice.
+    Pull(Box<Pull>),
+}
+
+/// Arguments of `kerf catalog pull`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pull {
+    /// File to write, or - for standard output.
+    #[arg(short, long, default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Region to read.
+    #[arg(long, env = "ALIBABA_CLOUD_REGION", default_value = "cn-hangzhou")]
+    pub(crate) region: String,
+    /// The account.
+    #[command(flatten)]
+    pub(crate) cloud: Cloud,
 }
 
 /// Arguments of `kerf snapshot`.

@@ -1,21 +1,14 @@
 //! `kerf controller`: from arguments to a running controller.
 
-mod credentials;
-
-use std::path::Path;
-
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
-use kerf_cloud::provider::catalog::Catalog;
 use kerf_cloud::provider::config::ProviderConfig;
-use kerf_cloud::provider::prices::PriceList;
-use kerf_cloud::rpc::config::{ClientConfig, Clock, SignatureVersion};
-use kerf_cloud::rpc::endpoint::{Network, Product};
 use kerf_controllers::settings::{RepairPolicy, Settings};
-use kerf_controllers::{Leadership, Listen, clock};
+use kerf_controllers::{Leadership, Listen};
 
 use crate::api_server::{self, Rate};
 use crate::args::Controller;
+use crate::cloud;
 use crate::exit::Restart;
 
 /// Runs until the process is told to stop or must be started anew.
@@ -73,34 +66,7 @@ async fn run_async(args: Controller) -> anyhow::Result<()> {
 }
 
 fn provider(args: &Controller) -> anyhow::Result<Provider> {
-    let cloud = &args.cloud;
-    let network = match cloud.network.as_str() {
-        "public" | "" => Network::Public,
-        "vpc" => Network::Vpc,
-        other => bail!("--network {other:?} is not known: use public or vpc"),
-    };
-    let credentials = credentials::source(cloud, &args.region, network)?;
-    let mut config = ClientConfig::new(args.region.as_str(), credentials, Clock::new(clock::now));
-    config.network = network;
-    config.signature = match cloud.signature.as_str() {
-        "acs3" => SignatureVersion::Acs3,
-        "v1" => SignatureVersion::V1,
-        other => bail!("--signature {other:?} is not known: use acs3 or v1"),
-    };
-    let endpoints = [
-        (Product::Ecs, &cloud.ecs_endpoint),
-        (Product::Vpc, &cloud.vpc_endpoint),
-        (Product::Cs, &cloud.cs_endpoint),
-        (Product::Ram, &cloud.ram_endpoint),
-        (Product::Sts, &cloud.sts_endpoint),
-    ];
-    for (product, endpoint) in endpoints {
-        if let Some(endpoint) = endpoint.as_deref().filter(|it| !it.is_empty()) {
-            config.endpoints.insert(product, endpoint.to_owned());
-        }
-    }
-    let client =
-        kerf_cloud::rpc::Client::new(config).context("cannot make a client for the cloud")?;
+    let client = cloud::client(&args.cloud, &args.region)?;
     let name = if args.cluster_name.is_empty() {
         &args.cluster_id
     } else {
@@ -113,17 +79,9 @@ fn provider(args: &Controller) -> anyhow::Result<Provider> {
     }
     let mut provider = ProviderConfig::new(args.region.as_str(), name.as_str());
     provider.cluster_id.clone_from(&args.cluster_id);
-    provider.vm_memory_overhead_percent = cloud.vm_memory_overhead_percent;
-    if let Some(path) = &cloud.price_catalog {
-        provider.prices = prices(path)
-            .with_context(|| format!("cannot use --price-catalog {}", path.display()))?;
-    }
+    provider.vm_memory_overhead_percent = args.cloud.vm_memory_overhead_percent;
+    provider.prices = cloud::prices(&args.cloud)?;
     Ok(Provider::new(client, provider))
-}
-
-fn prices(path: &Path) -> anyhow::Result<PriceList> {
-    let json = std::fs::read_to_string(path).context("cannot read it")?;
-    Ok(Catalog::parse(&json)?.prices())
 }
 
 fn settings(args: &Controller) -> Settings {

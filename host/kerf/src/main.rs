@@ -3,12 +3,15 @@
 mod adopt;
 mod api_server;
 mod args;
+mod catalog;
+mod cloud;
 mod controller;
 mod convert;
 mod document;
 mod exit;
 mod explain;
 mod logging;
+mod output;
 mod simulate;
 mod snapshot;
 mod validate;
@@ -28,6 +31,7 @@ fn main() -> std::process::ExitCode {
     }
     let result = match args.command {
         Command::Adopt(arguments) => adopt::run(&arguments),
+        Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),

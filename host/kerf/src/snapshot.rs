@@ -5,8 +5,7 @@
 
 mod redact;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use anyhow::{Context as _, Result};
 use kerf_controllers::api_call::bounded;
@@ -17,6 +16,7 @@ use serde_json::Value;
 
 use crate::api_server::{Rate, connect};
 use crate::args::Snapshot;
+use crate::output::{Whole, tell};
 
 /// One list after the other.
 const RATE: Rate = Rate {
@@ -27,7 +27,6 @@ const RATE: Rate = Rate {
 const PAGE: u32 = 500;
 /// What the API server answers for a kind that it does not serve.
 const NOT_FOUND: u16 = 404;
-const STDOUT: &str = "-";
 
 /// Group, version, kind and plural of what decisions are made from.
 const KINDS: [[&str; 4]; 14] = [
@@ -78,17 +77,9 @@ async fn run_async(args: &Snapshot) -> Result<()> {
     // A second installer would be our own bug and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = connect(args.kubeconfig.as_deref(), RATE).await?;
-    if args.output.as_os_str() == STDOUT {
-        let mut out = BufWriter::new(std::io::stdout());
-        return write(&client, &mut out).await.map(drop);
-    }
-    // Half a snapshot must not look like one.
-    let mut part = args.output.clone().into_os_string();
-    part.push(".part");
-    let file = File::create(&part).with_context(|| format!("cannot write {}", part.display()))?;
-    let count = write(&client, &mut BufWriter::new(file)).await?;
-    std::fs::rename(&part, &args.output)
-        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    let mut out = Whole::create(&args.output)?;
+    let count = write(&client, &mut out).await?;
+    out.finish()?;
     tell(&format!("{count} objects in {}", args.output.display()));
     Ok(())
 }
@@ -112,7 +103,6 @@ async fn write(client: &Client, out: &mut impl Write) -> Result<usize> {
         count += write_kind(client, &resource, count > 0, out).await?;
     }
     out.write_all(b"]}\n")?;
-    out.flush().context("cannot write the snapshot")?;
     Ok(count)
 }
 
@@ -154,9 +144,4 @@ async fn write_kind(
             None => return Ok(count),
         }
     }
-}
-
-fn tell(text: &str) {
-    // Nobody is left to tell when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

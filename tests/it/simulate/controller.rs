@@ -273,11 +273,19 @@ spec:
 fn the_plan_for_twenty_scenarios_is_what_the_controller_does_with_them() {
     let manifests: Vec<String> = SCENARIOS.iter().map(Scenario::manifests).collect();
     let manifests = format!("{ECSNODECLASS}\n---\n{}", manifests.join("---\n"));
-    let report = simulate(&manifests);
-    let (planned, summary) = (planned(&report), &report["summary"]);
+    let report = simulate(&manifests, &[]);
+    let (planned, summary) = (nodes_of(&report), &report["summary"]);
     let count = |field: &str| usize::try_from(summary[field].as_u64().unwrap()).unwrap();
 
     let mut stage = Stage::set();
+    // With what the controller's own account sells the plan is the same: the account's on-demand prices are those of the
+    // list.
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("catalog.json");
+    let pulled = super::catalog::pull(stage.sim.url(), &catalog, "simulated");
+    assert!(pulled.status.success(), "{pulled:?}");
+    let with_catalog = simulate(&manifests, &["--catalog", catalog.to_str().unwrap()]);
+    assert_eq!(nodes_of(&with_catalog), planned);
     stage.apply(&manifests);
     // All pods are there before the controller is, so that one plan sees them all, as the simulation does.
     stage.until("all pods, refused by kube-scheduler", || async {
@@ -314,12 +322,13 @@ fn is_refused(pod: &Pod) -> bool {
     conditions.any(|it| it.type_ == "PodScheduled" && it.reason.as_deref() == Some("Unschedulable"))
 }
 
-fn simulate(manifests: &str) -> Value {
+fn simulate(manifests: &str, arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
     let output = Command::new(binary("kerf"))
         .args(["simulate", "-o", "json", "--region", "cn-hangzhou", "-f"])
         .arg(folder.path())
+        .args(arguments)
         .current_dir(root())
         .output()
         .expect("run kerf");
@@ -328,43 +337,46 @@ fn simulate(manifests: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-fn planned(report: &Value) -> Nodes {
-    let mut nodes = Nodes::new();
+fn nodes_of(report: &Value) -> Nodes {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    for node in report["newNodes"].as_array().unwrap() {
-        nodes.entry(text(&node["pool"])).or_default().push([
+    let nodes = report["newNodes"].as_array().unwrap().iter();
+    by_pool(nodes.map(|node| {
+        let form = [
             text(&node["instanceType"]),
             text(&node["zone"]),
             text(&node["capacityType"]),
             text(&node["requested"]["pods"]),
-        ]);
-    }
-    nodes.values_mut().for_each(|nodes| nodes.sort());
-    nodes
+        ];
+        (text(&node["pool"]), form)
+    }))
 }
 
 /// The same of NodeClaims; none as long as one of them is not launched.
 fn made(claims: &[NodeClaim]) -> Option<Nodes> {
-    let mut nodes = Nodes::new();
-    for claim in claims
-        .iter()
-        .filter(|it| it.metadata.deletion_timestamp.is_none())
-    {
-        let label = |key: &str| claim.labels().get(key).cloned();
-        if !claim.is_true("Launched") {
-            return None;
-        }
-        let requests = &claim.spec.resources.as_ref()?.requests;
-        nodes
-            .entry(label("karpenter.sh/nodepool")?)
-            .or_default()
-            .push([
-                label("node.kubernetes.io/instance-type")?,
-                label("topology.kubernetes.io/zone")?,
-                label("karpenter.sh/capacity-type")?,
-                requests.get("pods")?.0.clone(),
-            ]);
+    let alive = |it: &&NodeClaim| it.metadata.deletion_timestamp.is_none();
+    let nodes: Option<Vec<(String, Node)>> = claims.iter().filter(alive).map(form).collect();
+    nodes.map(by_pool)
+}
+
+/// The pool of a claim that is launched, and what it became.
+fn form(claim: &NodeClaim) -> Option<(String, Node)> {
+    let label = |key: &str| claim.labels().get(key).cloned();
+    let requests = &claim.spec.resources.as_ref()?.requests;
+    let form = [
+        label("node.kubernetes.io/instance-type")?,
+        label("topology.kubernetes.io/zone")?,
+        label("karpenter.sh/capacity-type")?,
+        requests.get("pods")?.0.clone(),
+    ];
+    let pool = label("karpenter.sh/nodepool")?;
+    claim.is_true("Launched").then_some((pool, form))
+}
+
+fn by_pool(nodes: impl IntoIterator<Item = (String, Node)>) -> Nodes {
+    let mut by_pool = Nodes::new();
+    for (pool, node) in nodes {
+        by_pool.entry(pool).or_default().push(node);
     }
-    nodes.values_mut().for_each(|nodes| nodes.sort());
-    Some(nodes)
+    by_pool.values_mut().for_each(|nodes| nodes.sort());
+    by_pool
 }

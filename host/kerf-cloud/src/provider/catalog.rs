@@ -16,7 +16,7 @@ pub const FORMAT: &str = "kerf-catalog";
 /// The version that this code reads and writes.
 pub const VERSION: u32 = 1;
 /// The unit of the embedded prices.
-const CURRENCY: &str = "CNY";
+pub(super) const CURRENCY: &str = "CNY";
 /// MiB in a GiB.
 const MIB_PER_GIB: f64 = 1024.0;
 
@@ -111,6 +111,9 @@ pub struct CatalogType {
     /// GiB of one GPU.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub gpu_memory_gib: u64,
+    /// `Intel(R) Xeon(R) Platinum 8369B`; the table in this binary has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpu_model: String,
     /// Where and how it is sold.
     pub offerings: Vec<CatalogOffering>,
 }
@@ -128,6 +131,9 @@ pub struct CatalogOffering {
     /// Why it cannot be bought now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+    /// It is sold, but without a promise of stock: at equal price others come first.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_stock_uncertain: bool,
 }
 
 /// A catalog that cannot be used.
@@ -194,6 +200,7 @@ impl Catalog {
                                 capacity_type: capacity_type.to_owned(),
                                 price_per_hour: price,
                                 unavailable: None,
+                                is_stock_uncertain: false,
                             }
                         })
                     })
@@ -255,6 +262,25 @@ impl Catalog {
 }
 
 impl CatalogType {
+    /// The row of a type that is sold like that.
+    pub(super) fn new(facts: &TypeFacts, offerings: Vec<CatalogOffering>) -> Self {
+        let facts = facts.clone();
+        Self {
+            name: facts.name,
+            family: facts.family,
+            architecture: facts.architecture.as_str().to_owned(),
+            cpus: facts.cpus,
+            memory_mib: facts.memory_mib,
+            enis: facts.enis,
+            ips_per_eni: facts.ips_per_eni,
+            gpus: facts.gpus,
+            gpu_spec: facts.gpu_spec,
+            gpu_memory_gib: facts.gpu_memory_gib,
+            cpu_model: facts.cpu_model,
+            offerings,
+        }
+    }
+
     /// The facts that the capacity model takes; none for an architecture that is not known.
     #[must_use]
     pub fn facts(&self) -> Option<TypeFacts> {
@@ -269,7 +295,7 @@ impl CatalogType {
             gpu_memory_gib: self.gpu_memory_gib,
             enis: self.enis,
             ips_per_eni: self.ips_per_eni,
-            cpu_model: String::new(),
+            cpu_model: self.cpu_model.clone(),
         })
     }
 
@@ -345,9 +371,18 @@ fn row_of<'a>(cell: &dyn Fn(&str) -> &'a str) -> Option<CatalogType> {
         gpus,
         gpu_spec: cell("gpu_model").to_owned(),
         gpu_memory_gib: cell("gpu_mem_gb").parse().map(whole).unwrap_or_default(),
+        cpu_model: String::new(),
         family,
         offerings: Vec::new(),
     })
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(is_set: &bool) -> bool {
+    !*is_set
 }
 
 #[expect(

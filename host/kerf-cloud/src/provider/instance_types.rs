@@ -7,7 +7,7 @@ use crate::provider::capacity::{NodeCapacity, cannot_join, node_capacity};
 use crate::provider::class::ResolvedNodeClass;
 use crate::provider::config::{CniMode, ProviderConfig};
 use crate::provider::facts::TypeFacts;
-use crate::provider::prices::{self, SpotDiscounts};
+use crate::provider::prices::{self, PriceList, SpotDiscounts};
 use crate::provider::region::{Stock, StockState, Types};
 use crate::provider::unavailable::OfferingKey;
 
@@ -114,36 +114,63 @@ fn offering(
     capacity_type: CapacityType,
     sources: &Sources<'_>,
 ) -> Option<Offering> {
-    let stock = sources.stock.has(&facts.name, zone_id, capacity_type);
-    if stock == Some(StockState::NotSold) {
-        return None;
+    let market = Market {
+        region_id: &sources.config.region_id,
+        stock: sources.stock,
+        discounts: sources.discounts,
+        prices: &sources.config.prices,
+    };
+    let mut offering = market.offering(&facts.name, zone_id, capacity_type)?;
+    if offering.is_available() {
+        let key = OfferingKey {
+            instance_type: &facts.name,
+            family: &facts.family,
+            zone_id,
+            capacity_type,
+        };
+        offering.unavailable = if (sources.has_addresses)(zone_id) {
+            (sources.mark)(key).map(|reason| format!("a launch failed recently: {reason}"))
+        } else {
+            Some("no free addresses in the zone's vSwitches".to_owned())
+        };
     }
-    let region = &sources.config.region_id;
-    let given = (facts.name.clone(), zone_id.to_owned(), capacity_type);
-    let price = match sources.config.prices.get(&given) {
-        Some(price) => *price,
-        None => {
-            let discounts = sources.discounts;
-            prices::price(region, &facts.name, zone_id, capacity_type, discounts).0
-        }
-    };
-    let key = OfferingKey {
-        instance_type: &facts.name,
-        family: &facts.family,
-        zone_id,
-        capacity_type,
-    };
-    let unavailable = if stock == Some(StockState::SoldOut) {
-        Some("no stock".to_owned())
-    } else if !(sources.has_addresses)(zone_id) {
-        Some("no free addresses in the zone's vSwitches".to_owned())
-    } else {
-        (sources.mark)(key).map(|reason| format!("a launch failed recently: {reason}"))
-    };
-    let mut offering = Offering::new(zone_id, capacity_type, price);
-    offering.unavailable = unavailable;
-    offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
     Some(offering)
+}
+
+/// What a region sells, whoever buys it.
+pub(super) struct Market<'a> {
+    pub(super) region_id: &'a str,
+    pub(super) stock: &'a Stock,
+    pub(super) discounts: &'a SpotDiscounts,
+    /// They come before the market's.
+    pub(super) prices: &'a PriceList,
+}
+
+impl Market<'_> {
+    /// One way to buy a type, as stock and prices are; none when it is not sold.
+    pub(super) fn offering(
+        &self,
+        instance_type: &str,
+        zone_id: &str,
+        capacity_type: CapacityType,
+    ) -> Option<Offering> {
+        let stock = self.stock.has(instance_type, zone_id, capacity_type);
+        if stock == Some(StockState::NotSold) {
+            return None;
+        }
+        let given = (instance_type.to_owned(), zone_id.to_owned(), capacity_type);
+        let price = match self.prices.get(&given) {
+            Some(price) => *price,
+            None => {
+                let (region, discounts) = (self.region_id, self.discounts);
+                prices::price(region, instance_type, zone_id, capacity_type, discounts).0
+            }
+        };
+        let mut offering = Offering::new(zone_id, capacity_type, price);
+        offering.unavailable = (stock == Some(StockState::SoldOut)).then(|| "no stock".to_owned());
+        offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
+        Some(offering)
+    }
 }
 
 #[cfg(test)]

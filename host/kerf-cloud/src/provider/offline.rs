@@ -103,6 +103,7 @@ fn offerings(row: &CatalogType, zones: &BTreeSet<&str>) -> Vec<Offering> {
                 .map_or(Price::UNKNOWN, Price::from_per_hour);
             let mut offering = Offering::new(it.zone.as_str(), capacity_type, price);
             offering.unavailable.clone_from(&it.unavailable);
+            offering.is_stock_uncertain = it.is_stock_uncertain;
             Some(offering)
         })
         .collect()

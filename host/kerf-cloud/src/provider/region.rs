@@ -52,6 +52,12 @@ impl Stock {
         })
     }
 
+    /// The markets that could not be asked.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = CapacityType> {
+        let both = [CapacityType::OnDemand, CapacityType::Spot];
+        both.into_iter().filter(|it| !self.known.contains(it))
+    }
+
     fn read(&mut self, capacity_type: CapacityType, zones: Vec<AvailableZone>) {
         self.known.insert(capacity_type);
         for zone in zones {

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use ecs_sim::{StockRule, World};
+use kerf_cloud::provider::catalog::Catalog;
 use kerf_cloud::provider::class::{
     Architecture, ImageTerm, ResolveKind, SecurityGroupTerm, VSwitchTerm,
 };
+use kerf_cloud::provider::config::{CniMode, ProviderConfig};
 use kerf_cloud::provider::instance::CapacityType;
+use kerf_cloud::provider::offline;
 use kerf_cloud::rpc::{Credentials, SignatureVersion};
 use kerf_core::labels;
 
@@ -248,4 +251,39 @@ async fn every_read_works_with_the_old_signatures_too() {
 
     assert!(types.len() > 300);
     assert!(cloud.provider.list_ours().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_catalog_that_was_pulled_says_what_the_live_account_says() {
+    let rule = |instance_type: &str, count, not_on_sale| StockRule {
+        instance_type: Some(instance_type.to_owned()),
+        zone: None,
+        capacity_type: None,
+        count,
+        not_on_sale,
+    };
+    let mut world = World::default();
+    world.stock = vec![rule("ecs.g7.*", 0, false), rule("ecs.c7.large", 0, true)];
+    let cloud = Cloud::start(world).await;
+    let class = cloud.class().await;
+
+    let pulled = cloud.provider.catalog().await.unwrap();
+
+    let written = serde_json::to_string(&pulled).unwrap();
+    let read = Catalog::parse(&written).unwrap();
+    let config = ProviderConfig::new("cn-hangzhou", crate::cloud::CLUSTER);
+    let offline = offline::instance_types(&class, &read, CniMode::TerwayShared, &config);
+    let live = cloud.provider.instance_types(&class).await.unwrap();
+    assert!(live.len() > 500, "{}", live.len());
+    assert_eq!(offline, live);
+    assert!(
+        read.source.contains("spot as of the market"),
+        "{}",
+        read.source
+    );
+    let of = |name: &str| read.types.iter().find(|it| it.name == name);
+    assert!(of("ecs.c7.large").is_none());
+    let sold_out = &of("ecs.g7.large").unwrap().offerings[0];
+    assert_eq!(sold_out.unavailable.as_deref(), Some("no stock"));
+    assert_eq!(cloud.calls("RunInstances") + cloud.calls("TagResources"), 0);
 }
