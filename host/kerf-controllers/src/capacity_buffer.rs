@@ -6,6 +6,8 @@
 mod resolve;
 mod status;
 
+pub use resolve::buffer;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

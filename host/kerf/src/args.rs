@@ -16,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use planning::Planning;
 pub(crate) use process::Process;
+pub(crate) use scheduler_config::SchedulerConfig;
 
 use crate::explain::args::Explain;
 use crate::logging::Log;
@@ -333,7 +334,7 @@ fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = kerf_api::duration::parse_duration(text).map_err(|error| error.to_string())?;
     Duration::try_from(parsed).map_err(|error| error.to_string())
 }

@@ -16,6 +16,9 @@ pub(crate) const FAILED: u8 = 2;
 /// `controller`: leadership was lost or a task died; Kubernetes restarts the container.
 pub(crate) const RESTART: u8 = 3;
 
+/// Ctrl-C: what was known by then is printed. 128 and the number of the signal, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Ends the process because it must be started anew.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; the process ends so that it is started anew")]

@@ -15,6 +15,7 @@ mod output;
 mod simulate;
 mod snapshot;
 mod validate;
+mod work;
 
 use clap::Parser;
 

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::api_server::{Rate, connect};
 use crate::args::Snapshot;
 use crate::output::{Whole, tell};
+use crate::work::Work;
 
 /// One list after the other.
 const RATE: Rate = Rate {
@@ -77,15 +78,18 @@ async fn run_async(args: &Snapshot) -> Result<()> {
     // A second installer would be our own bug and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = connect(args.kubeconfig.as_deref(), RATE).await?;
+    let work = Work::begin();
     let mut out = Whole::create(&args.output)?;
-    let count = write(&client, &mut out).await?;
+    let written = write(&client, &mut out, &work).await;
+    work.end();
+    let count = written?;
     out.finish()?;
     tell(&format!("{count} objects in {}", args.output.display()));
     Ok(())
 }
 
 /// Writes page by page, so that a large cluster takes little memory. How many objects there were.
-async fn write(client: &Client, out: &mut impl Write) -> Result<usize> {
+async fn write(client: &Client, out: &mut impl Write, work: &Work) -> Result<usize> {
     let mut count = 0;
     out.write_all(br#"{"apiVersion":"v1","kind":"List","items":["#)?;
     for [group, version, kind, plural] in KINDS {
@@ -100,6 +104,7 @@ async fn write(client: &Client, out: &mut impl Write) -> Result<usize> {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
+        work.doing(&format!("listing {plural}, {count} objects so far"));
         count += write_kind(client, &resource, count > 0, out).await?;
     }
     out.write_all(b"]}\n")?;

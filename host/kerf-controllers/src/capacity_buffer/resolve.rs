@@ -138,16 +138,33 @@ async fn find_workload(
 
 /// The buffer's pods and how many. Pure.
 fn assemble(buffer: &CapacityBuffer, found: &Found) -> Result<Resolved, Unresolved> {
+    let buffer = self::buffer(buffer, &found.template, found.replicas)
+        .map_err(|problems| (reason::RESOLUTION_FAILED, problems))?;
+    Ok(Resolved {
+        buffer,
+        generation: found.generation,
+    })
+}
+
+/// The pods of a buffer whose template is known, and, where it refers to a workload, that workload's replicas. Pure.
+///
+/// # Errors
+/// What of the template or the limits cannot be used, by field.
+pub fn buffer(
+    buffer: &CapacityBuffer,
+    template: &PodTemplateSpec,
+    workload_replicas: u32,
+) -> Result<Buffer, String> {
     let lines = |problems: Vec<kerf_state::Problem>| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        (reason::RESOLUTION_FAILED, lines.join("; "))
+        lines.join("; ")
     };
-    let spec = buffer_pod(&found.template).map_err(lines)?;
+    let spec = buffer_pod(template).map_err(lines)?;
     let number = |it: Option<i32>| it.and_then(|it| u32::try_from(it).ok());
     let demand = BufferDemand {
         replicas: number(buffer.spec.replicas),
         percentage: number(buffer.spec.percentage),
-        workload_replicas: found.replicas,
+        workload_replicas,
         limits: buffer_limits(&buffer.spec).map_err(lines)?,
     };
     let pods = demand.pods(&spec.requests);
@@ -157,10 +174,7 @@ fn assemble(buffer: &CapacityBuffer, found: &Found) -> Result<Resolved, Unresolv
     );
     let mut resolved = Buffer::new(&namespace, &buffer.name_any(), &uid, spec, pods);
     resolved.created_at = created_at(buffer);
-    Ok(Resolved {
-        buffer: resolved,
-        generation: found.generation,
-    })
+    Ok(resolved)
 }
 
 #[cfg(test)]

@@ -88,9 +88,19 @@ pub fn plan_claims(
         reason: "provision",
         now,
     };
-    ask(&question, make, &mut |class, run| {
+    plan_claims_with(&question, make, &mut |class, run| {
         tell::run(run, class, &context.metrics);
     })
+}
+
+/// As [`plan_claims`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
+#[must_use]
+pub fn plan_claims_with(
+    question: &Question<'_>,
+    make: &mut dyn FnMut(&Preferences) -> Plan,
+    told: &mut dyn FnMut(&str, &PolicyRun),
+) -> Plan {
+    ask(question, make, told)
 }
 
 /// As [`plan`], for a caller without a cluster; `told` hears of every run of a policy, with its class.

@@ -8,16 +8,25 @@ use crate::explain::args::{Explain, Kind};
 use crate::explain::story::Story;
 use crate::simulate::args::{Ask, WhatIf};
 use crate::simulate::complaint::Complaint;
-use crate::simulate::decided;
 use crate::simulate::world::Planned;
+use crate::simulate::{Order, decided};
+use crate::work::Work;
 
 /// Names that are offered when one is not there.
 const NAMES_MAX: usize = 8;
 
 /// Decides, and tells of the object.
 pub(crate) fn tell(args: &Explain) -> Result<Story, Vec<Complaint>> {
-    let ask = Ask { disrupt: true };
-    let planned = decided(&args.files, ask, &args.source, &WhatIf::default())?;
+    let work = Work::begin();
+    let order = Order {
+        files: &args.files,
+        ask: Ask { disrupt: true },
+        source: &args.source,
+        what_if: &WhatIf::default(),
+    };
+    let planned = decided(&order, &work, &|_| ());
+    work.end();
+    let planned = planned?;
     let story = match args.kind {
         Kind::Pod => pod(&planned, &args.namespace, &args.name),
         Kind::Node => planned
@@ -33,7 +42,8 @@ pub(crate) fn tell(args: &Explain) -> Result<Story, Vec<Complaint>> {
 
 impl Planned {
     fn node(&self, is_meant: impl Fn(&Node) -> bool) -> Option<&Node> {
-        self.snapshot
+        self.world
+            .snapshot
             .nodes
             .iter()
             .map(|it| &**it)
@@ -129,7 +139,7 @@ fn node(planned: &Planned, node: &Node) -> Story {
 }
 
 fn pool(planned: &Planned, name: &str) -> Option<Story> {
-    let snapshot = &planned.snapshot;
+    let snapshot = &planned.world.snapshot;
     let pool = snapshot.pools.iter().find(|it| &*it.name == name)?;
     let problems = planned.plan.pool_problems.iter();
     let problem = problems.filter(|it| it.pool == pool.name);
@@ -160,7 +170,7 @@ fn pool(planned: &Planned, name: &str) -> Option<Story> {
 }
 
 fn missing(planned: &Planned, args: &Explain) -> Complaint {
-    let snapshot = &planned.snapshot;
+    let snapshot = &planned.world.snapshot;
     let explanations = Explanations::of(&planned.plan).pods.into_iter();
     let (what, names): (String, Vec<String>) = match args.kind {
         Kind::Pod => (

@@ -26,6 +26,14 @@ pub(crate) struct Simulate {
     /// What is asked besides.
     #[command(flatten)]
     pub(crate) ask: Ask,
+    /// Play the trace: pods come and go at their times, nodes are launched, consolidated and removed. The answer is a time
+    /// line with averages (docs/reference/replay.schema.json).
+    #[arg(long, conflicts_with = "disrupt")]
+    pub(crate) replay: bool,
+    /// How often a replay looks at nodes that exist, and has a row, in the trace's time, such as 1h; a hundredth of the
+    /// trace where it is not given. A shorter step is truer and takes longer.
+    #[arg(long, requires = "replay", value_parser = crate::args::duration, value_name = "DURATION")]
+    pub(crate) step: Option<std::time::Duration>,
     /// Where types and prices come from, and how it looks.
     #[command(flatten)]
     pub(crate) source: Source,
@@ -84,9 +92,18 @@ pub(crate) enum DiffOutput {
     Json,
 }
 
-/// Where instance types come from.
+/// What pods are planned on besides the manifests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
+    /// Pods as a CSV, besides those of the manifests: one row per pod (name, cpu_milli, memory_mib, and if they are known
+    /// num_gpu, creation_time, deletion_time in seconds), or one per ReplicaSet (name, cpu_milli, memory_mib, replicas, and
+    /// if they are known zone_spread, replicas_after).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// What kube-scheduler is configured to do, in YAML or JSON, as the controller takes it:
+    /// podTopologySpread.defaultConstraints. Services and workloads among the manifests say whom they count.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scheduler_config: Option<PathBuf>,
     /// Region, for zones and prices.
     #[arg(long, env = "ALIBABA_CLOUD_REGION", default_value = "cn-hangzhou")]
     pub(crate) region: String,

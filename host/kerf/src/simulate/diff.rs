@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::exit;
+use crate::simulate::Order;
 use crate::simulate::args::{Diff, DiffOutput, WhatIf};
 use crate::simulate::complaint::Complaint;
 use crate::simulate::report::{NewNode, Report};
 use crate::simulate::terminal::Terminal;
+use crate::work::Work;
 
 /// What nodes are counted by.
 type Count = BTreeMap<String, usize>;
@@ -23,12 +25,20 @@ pub(crate) fn run(args: &Diff) -> ExitCode {
         let hint = "give a second path, or a what-if such as --spot-out";
         return super::refuse(&[complaint.hint(hint)]);
     }
+    let work = Work::begin();
     let simulate = |path: &PathBuf, what_if| {
-        super::simulate(std::slice::from_ref(path), args.ask, &args.source, what_if)
+        let order = Order {
+            files: std::slice::from_ref(path),
+            ask: args.ask,
+            source: &args.source,
+            what_if,
+        };
+        super::simulate(&order, &work, &|_| ())
     };
     let b = args.b.as_ref().unwrap_or(&args.a);
     let reports = simulate(&args.a, &WhatIf::default())
         .and_then(|first| Ok((first, simulate(b, &args.what_if)?)));
+    work.end();
     let (a, b) = match reports {
         Ok(reports) => reports,
         Err(complaints) => return super::refuse(&complaints),

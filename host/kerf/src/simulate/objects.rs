@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate,
+    ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kerf_api::capacitybuffer::CapacityBuffer;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
@@ -46,6 +48,11 @@ pub(crate) struct Objects {
     pub(crate) priority_classes: Vec<Written<PriorityClass>>,
     pub(crate) config_maps: Vec<Written<ConfigMap>>,
     pub(crate) node_overlays: Vec<Written<NodeOverlay>>,
+    pub(crate) capacity_buffers: Vec<Written<CapacityBuffer>>,
+    pub(crate) pod_templates: Vec<Written<PodTemplate>>,
+    /// They only matter for default spread constraints, as ReplicationControllers do.
+    pub(crate) services: Vec<Written<Service>>,
+    pub(crate) replication_controllers: Vec<Written<ReplicationController>>,
     /// They only matter for disruption.
     pub(crate) budgets: Vec<Written<PodDisruptionBudget>>,
     /// Objects of kinds that planning does not look at.
@@ -70,10 +77,19 @@ impl Objects {
     }
 
     /// What was ignored, for the notes.
-    pub(crate) fn remarks(&self) -> Vec<Complaint> {
+    pub(crate) fn remarks(&self, has_default_spread: bool) -> Vec<Complaint> {
         let mut remarks = self.unknown_fields.clone();
-        if !self.unused.is_empty() {
-            let kinds = self.unused.iter();
+        let mut unused = self.unused.clone();
+        let siblings = [
+            ("Service", self.services.len()),
+            ("ReplicationController", self.replication_controllers.len()),
+        ];
+        let siblings = siblings
+            .into_iter()
+            .filter(|(_, count)| *count > 0 && !has_default_spread);
+        unused.extend(siblings.map(|(kind, count)| (kind.to_owned(), count)));
+        if !unused.is_empty() {
+            let kinds = unused.iter();
             let kinds: Vec<String> = kinds
                 .map(|(kind, count)| format!("{count} {kind}"))
                 .collect();
@@ -105,6 +121,12 @@ impl Objects {
             "PriorityClass" => self.priority_classes.push((index, read(item, unknown)?)),
             "PodDisruptionBudget" => self.budgets.push((index, read(item, unknown)?)),
             "NodeOverlay" => self.node_overlays.push((index, read(item, unknown)?)),
+            "CapacityBuffer" => self.capacity_buffers.push((index, read(item, unknown)?)),
+            "PodTemplate" => self.pod_templates.push((index, read(item, unknown)?)),
+            "Service" => self.services.push((index, read(item, unknown)?)),
+            "ReplicationController" => self
+                .replication_controllers
+                .push((index, read(item, unknown)?)),
             "ConfigMap" => self.config_maps.push((index, read(item, unknown)?)),
             // Read by --hpa.
             "HorizontalPodAutoscaler" => {}

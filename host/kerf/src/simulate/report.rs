@@ -1,20 +1,22 @@
 //! The answer of a simulation, as `-o json` prints it. Its schema is docs/reference/simulate.schema.json.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use kerf_cloud::provider::catalog::Catalog;
 use kerf_core::plan::{PlacementTarget, Plan, PlannedClaim};
 use kerf_core::pod::Pod;
 use kerf_core::price::Price;
 use kerf_core::reason::{PoolFailure, UnschedulableReason};
 use kerf_core::resources::{Resources, quantity_of};
 use kerf_core::snapshot::Snapshot;
+use kerf_core::static_capacity::SurplusClaim;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::simulate::buffers;
 use crate::simulate::complaint::Complaint;
 use crate::simulate::disruption::Disruption;
-use crate::simulate::world::Owners;
+use crate::simulate::world::{Owners, Prepared};
 
 /// Raised when a field changes its meaning or goes; new fields do not raise it.
 const SCHEMA_VERSION: u32 = 1;
@@ -34,6 +36,9 @@ pub(crate) struct Report {
     pub(crate) currency: String,
     /// Where types and prices come from.
     pub(crate) catalog: String,
+    /// What was not done, because somebody interrupted it: the answer is a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupted: Option<String>,
     /// The figures of the whole.
     pub(crate) summary: Summary,
     /// NodePools, in name order.
@@ -42,6 +47,9 @@ pub(crate) struct Report {
     pub(crate) new_nodes: Vec<NewNode>,
     /// Nodes that exist and take pods.
     pub(crate) existing_nodes: Vec<ExistingNode>,
+    /// NodeClaims that static NodePools have too many of, and that would go whatever is on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) surplus: Vec<Surplus>,
     /// What would be done about nodes that exist; only with --disrupt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disruption: Option<Disruption>,
@@ -57,6 +65,9 @@ pub(crate) struct Report {
 pub(crate) struct Summary {
     /// Pods that needed a place.
     pub(crate) pods: usize,
+    /// Of these, pods that do not exist: those for which CapacityBuffers keep room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) buffer_pods: usize,
     /// Of these, on nodes to launch.
     pub(crate) on_new_nodes: usize,
     /// Of these, on nodes that exist.
@@ -127,6 +138,28 @@ pub(crate) struct ExistingNode {
     pub(crate) pods: Vec<PlannedPod>,
 }
 
+/// A NodeClaim beyond the `replicas` of its static NodePool.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Surplus {
+    /// The NodePool.
+    pub(crate) pool: String,
+    /// The NodeClaim.
+    pub(crate) node_claim: String,
+    /// Why it goes and not another.
+    pub(crate) why: String,
+}
+
+impl Surplus {
+    pub(crate) fn of(claim: &SurplusClaim) -> Self {
+        Self {
+            pool: claim.pool.to_string(),
+            node_claim: claim.node_claim.to_string(),
+            why: claim.note.clone(),
+        }
+    }
+}
+
 /// A pod and what it asks for.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -169,13 +202,16 @@ pub(crate) fn schema() -> Result<String, Vec<Complaint>> {
 }
 
 /// Puts the plan into the answer's words.
-pub(crate) fn build(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    owners: &Owners,
-    catalog: &Catalog,
-    notes: Vec<Complaint>,
-) -> Report {
+pub(crate) fn build(world: &Prepared, plan: &Plan) -> Report {
+    let Prepared {
+        snapshot,
+        owners,
+        types: catalog,
+        notes,
+        registry: _,
+        visits: _,
+        has_times: _,
+    } = world;
     let new_nodes: Vec<NewNode> = plan
         .new_claims
         .iter()
@@ -187,13 +223,17 @@ pub(crate) fn build(
         .map(|group| Unplaced {
             reason: group.reason.to_string(),
             pools: pool_reasons(&group.reason),
-            pods: group.pods.iter().map(|pod| planned(pod, owners)).collect(),
+            pods: real(&group.pods).map(|pod| planned(pod, owners)).collect(),
         })
+        .filter(|group| !group.pods.is_empty())
         .collect();
     unplaced.extend(withheld(snapshot, plan, owners));
     let on_new_nodes = new_nodes.iter().map(|node| node.pods.len()).sum();
     let unschedulable = unplaced.iter().map(|group| group.pods.len()).sum();
+    let claims = plan.new_claims.iter().flat_map(|claim| &claim.pods);
+    let placed = plan.placements.iter().map(|it| &it.pod);
     let summary = Summary {
+        buffer_pods: claims.chain(placed).filter(|pod| pod.is_virtual()).count(),
         pods: on_new_nodes + plan.placements.len() + unschedulable,
         on_new_nodes,
         on_existing_nodes: plan.placements.len(),
@@ -211,14 +251,33 @@ pub(crate) fn build(
         region: catalog.region.clone(),
         currency: catalog.currency.clone(),
         catalog: catalog.source.clone(),
+        interrupted: None,
         summary,
         pools: pools(snapshot, plan),
         new_nodes,
         existing_nodes: existing_nodes(plan, owners),
+        surplus: Vec::new(),
         disruption: None,
         unschedulable: unplaced,
-        notes,
+        notes: notes
+            .iter()
+            .cloned()
+            .chain(buffers::short(plan, owners))
+            .collect(),
     }
+}
+
+/// Without the pods of CapacityBuffers.
+fn real(pods: &[Arc<Pod>]) -> impl Iterator<Item = &Arc<Pod>> {
+    pods.iter().filter(|pod| !pod.is_virtual())
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Pods that the plan says nothing of: their NodeClaims were taken back, because a policy that must answer did not.
@@ -234,7 +293,7 @@ fn withheld(snapshot: &Snapshot, plan: &Plan, owners: &Owners) -> Option<Unplace
     let pods: Vec<PlannedPod> = snapshot
         .pending_pods
         .iter()
-        .filter(|pod| !told.contains(&pod.uid))
+        .filter(|pod| !told.contains(&pod.uid) && !pod.is_virtual())
         .map(|pod| planned(pod, owners))
         .collect();
     let reason = "a policy with failurePolicy Fail gave no answer, so its NodeClaim is not made";

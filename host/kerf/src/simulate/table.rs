@@ -9,10 +9,10 @@ use crate::simulate::report::{NewNode, PlannedPod, Report};
 use crate::simulate::terminal::Terminal;
 
 pub(crate) const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
+pub(super) const DIM: &str = "2";
+pub(super) const RED: &str = "31";
 pub(super) const GREEN: &str = "32";
-const YELLOW: &str = "33";
+pub(super) const YELLOW: &str = "33";
 /// Between columns.
 const GAP: usize = 2;
 const TITLES: [&str; 9] = [
@@ -28,17 +28,23 @@ const TITLES: [&str; 9] = [
 ];
 /// Columns that go when the terminal is narrow, first to last.
 const DISPENSABLE: [usize; 4] = [7, 6, 3, 2];
-/// Columns of numbers stand to the right.
-const FIRST_NUMBER: usize = 4;
+/// Columns after this one are numbers, which stand to the right.
+const LAST_TEXT: usize = 3;
 /// Names of workloads that are shown per reason.
 const WORKLOADS_MAX: usize = 8;
 
 /// The whole answer. Writing to a `String` cannot fail, so those results are dropped.
 pub(crate) fn render(report: &Report, terminal: &Terminal) -> String {
-    let mut out = headline(report, terminal);
+    let mut out = String::new();
+    if let Some(interrupted) = &report.interrupted {
+        let text = format!("PARTIAL: interrupted {interrupted}");
+        let _ = writeln!(out, "{}", terminal.paint(&text, YELLOW));
+    }
+    out += &headline(report, terminal);
     if !report.new_nodes.is_empty() {
         out.push('\n');
-        out.push_str(&grid(&rows(report), terminal));
+        let rows = rows(report);
+        out.push_str(&grid(&TITLES, &DISPENSABLE, LAST_TEXT, &rows, terminal));
     }
     for node in &report.existing_nodes {
         let _ = write!(
@@ -49,6 +55,13 @@ pub(crate) fn render(report: &Report, terminal: &Terminal) -> String {
         );
     }
     if !report.existing_nodes.is_empty() {
+        out.push('\n');
+    }
+    for claim in &report.surplus {
+        let text = format!("NodeClaim {} goes: {}", claim.node_claim, claim.why);
+        let _ = write!(out, "\n{}", wrap(&text, 0, terminal.width));
+    }
+    if !report.surplus.is_empty() {
         out.push('\n');
     }
     if let Some(disruption) = &report.disruption {
@@ -171,19 +184,27 @@ fn used(nodes: &[&NewNode], resource: &str) -> String {
         .map_or_else(String::new, |percent| format!("{percent}%"))
 }
 
-fn grid(rows: &[Vec<String>], terminal: &Terminal) -> String {
-    let mut columns: Vec<usize> = (0..TITLES.len()).collect();
+/// Rows under titles. Columns after `last_text` are numbers, which stand to the right; the dispensable ones go, first to
+/// last, until the rest fits.
+pub(super) fn grid(
+    titles: &[&str],
+    dispensable: &[usize],
+    last_text: usize,
+    rows: &[Vec<String>],
+    terminal: &Terminal,
+) -> String {
+    let mut columns: Vec<usize> = (0..titles.len()).collect();
     let width_of = |column: &usize| {
         let cells = rows.iter().map(|row| row[*column].chars().count());
         cells
-            .chain([TITLES[*column].len()])
+            .chain([titles[*column].len()])
             .max()
             .unwrap_or_default()
     };
-    for dispensable in DISPENSABLE {
+    for dispensable in dispensable {
         let total: usize = columns.iter().map(|column| width_of(column) + GAP).sum();
         if total > terminal.width + GAP {
-            columns.retain(|column| *column != dispensable);
+            columns.retain(|column| column != dispensable);
         }
     }
     let line = |cell: &dyn Fn(usize) -> String| {
@@ -191,7 +212,7 @@ fn grid(rows: &[Vec<String>], terminal: &Terminal) -> String {
             .iter()
             .map(|column| {
                 let (text, width) = (cell(*column), width_of(column));
-                if *column < FIRST_NUMBER {
+                if *column <= last_text {
                     format!("{text:<width$}")
                 } else {
                     format!("{text:>width$}")
@@ -200,7 +221,7 @@ fn grid(rows: &[Vec<String>], terminal: &Terminal) -> String {
             .collect();
         cells.join(&" ".repeat(GAP)).trim_end().to_owned()
     };
-    let mut out = terminal.paint(&line(&|column| TITLES[column].to_owned()), BOLD) + "\n";
+    let mut out = terminal.paint(&line(&|column| titles[column].to_owned()), BOLD) + "\n";
     for row in rows {
         out += &line(&|column| row[column].clone());
         out.push('\n');

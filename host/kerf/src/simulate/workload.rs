@@ -30,13 +30,13 @@ pub(crate) struct Workload<'a> {
 }
 
 /// A workload as written: what of it says how many pods there are, and of which form.
-struct Written<'a> {
+pub(crate) struct Written<'a> {
     item: usize,
-    kind: &'static str,
-    metadata: &'a ObjectMeta,
+    pub(crate) kind: &'static str,
+    pub(crate) metadata: &'a ObjectMeta,
     /// What `spec.replicas` says, or what stands for it.
-    replicas: Option<i32>,
-    template: Option<&'a PodTemplateSpec>,
+    pub(crate) replicas: Option<i32>,
+    pub(crate) template: Option<&'a PodTemplateSpec>,
     claim_templates: &'a [PersistentVolumeClaim],
 }
 
@@ -66,6 +66,12 @@ pub(crate) fn workloads(objects: &Objects) -> Vec<Workload<'_>> {
         })
     });
     workloads.collect()
+}
+
+/// The workloads that can be scaled.
+pub(crate) fn scalable(objects: &Objects) -> impl Iterator<Item = Written<'_>> {
+    let kinds = ["Deployment", "StatefulSet", "ReplicaSet"];
+    written(objects).filter(move |it| kinds.contains(&it.kind))
 }
 
 fn written(objects: &Objects) -> impl Iterator<Item = Written<'_>> {

@@ -1,29 +1,38 @@
 //! From objects to a plan: the index filled as watches would fill it, types from the catalog, and the planner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kerf_cloud::provider::catalog::Catalog as TypeCatalog;
 use kerf_controllers::disruption::decide::decide_with;
 use kerf_controllers::provision::rounds::{Question, plan_with};
 use kerf_core::disruption::{Decision, DisruptionSettings};
 use kerf_core::plan::Plan;
+use kerf_core::schedule::Homes;
 use kerf_core::snapshot::{Settings, Snapshot};
-use kerf_policy::{PolicyRun, RunResult};
+use kerf_core::static_capacity::SurplusClaim;
+use kerf_policy::{PolicyRun, Registry, RunResult};
 use kerf_state::{Cluster, Tracked};
 
 use crate::document::Document;
-use crate::simulate::args::{Ask, Source, WhatIf};
+use crate::simulate::Order;
+use crate::simulate::args::{Ask, Source};
 use crate::simulate::complaint::Complaint;
 use crate::simulate::disruption::{self, Disruption};
 use crate::simulate::objects::Objects;
-use crate::simulate::report::{self, Report};
-use crate::simulate::{check, classes, overlays, policies, workload};
+use crate::simulate::report::{self, Report, Surplus};
+use crate::simulate::static_pools::StaticPools;
+use crate::simulate::trace::{Trace, Visit, Visitor};
+use crate::simulate::{buffers, check, classes, overlays, policies, spread, workload};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
 /// By namespace and name of a pod: the workload's title and the item that it was written as.
 pub(crate) type Owners = BTreeMap<(String, String), (String, usize)>;
+
+/// The item of what no manifest has.
+const NO_ITEM: usize = usize::MAX;
 
 struct World {
     cluster: Cluster,
@@ -31,98 +40,168 @@ struct World {
     notes: Vec<Complaint>,
 }
 
+/// Everything that is decided on.
+pub(crate) struct Prepared {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) registry: Registry,
+    pub(crate) owners: Owners,
+    pub(crate) types: TypeCatalog,
+    pub(crate) notes: Vec<Complaint>,
+    /// When the pods of a trace are there, by uid.
+    pub(crate) visits: BTreeMap<String, Visit>,
+    /// Whether the trace says so, or they are all there from the beginning.
+    pub(crate) has_times: bool,
+}
+
 /// What was decided, and on what.
 pub(crate) struct Planned {
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) world: Prepared,
     pub(crate) plan: Plan,
+    /// NodeClaims that static NodePools have too many of.
+    pub(crate) surplus: Vec<SurplusClaim>,
     /// None unless it was asked for.
     pub(crate) decision: Option<Decision>,
-    owners: Owners,
-    types: TypeCatalog,
-    notes: Vec<Complaint>,
 }
 
 impl Planned {
     /// The answer.
-    pub(crate) fn report(self) -> Report {
-        let Self {
-            snapshot,
-            plan,
-            decision,
-            owners,
-            types,
-            notes,
-        } = self;
-        let mut report = report::build(&snapshot, &plan, &owners, &types, notes);
-        report.disruption = decision.map(|it| Disruption::of(&it, &snapshot, &owners));
-        report
+    pub(crate) fn report(&self) -> Report {
+        let world = &self.world;
+        let decision = self.decision.as_ref();
+        Report {
+            surplus: self.surplus.iter().map(Surplus::of).collect(),
+            disruption: decision.map(|it| Disruption::of(it, &world.snapshot, &world.owners)),
+            ..report::build(world, &self.plan)
+        }
     }
 }
 
-/// Decides.
-pub(crate) fn plan(
+/// Reads everything into the index.
+pub(crate) fn prepare(
     items: &[Document],
     mut objects: Objects,
-    ask: Ask,
-    source: &Source,
-    what_if: &WhatIf,
-) -> Result<Planned, Vec<Complaint>> {
+    trace: Option<Trace>,
+    order: &Order<'_>,
+) -> Result<Prepared, Vec<Complaint>> {
+    let Order {
+        ask,
+        source,
+        what_if,
+        files: _,
+    } = *order;
     let types = catalog(source).map_err(|complaint| vec![complaint])?;
+    let constraints = spread::constraints(source).map_err(|complaint| vec![complaint])?;
+    let has_default_spread = !constraints.is_empty();
     let mut world = World {
-        cluster: Cluster::new(),
+        cluster: Cluster::with_default_spread(constraints),
         owners: Owners::new(),
         notes: Vec::new(),
     };
     let offers = classes::resolve(&mut objects, &types, source, what_if, &mut world.notes)?;
     let offers = overlays::apply(&objects, offers, &mut world.notes);
     world.surroundings(&mut objects);
+    if has_default_spread {
+        spread::apply(&objects, &mut world.cluster);
+    }
     world.pods(&objects);
+    buffers::put(
+        &objects,
+        &mut world.cluster,
+        &mut world.owners,
+        &mut world.notes,
+    );
+    let has_times = trace.as_ref().is_some_and(|it| it.has_times);
+    let mut visits = BTreeMap::new();
+    if let Some(trace) = trace {
+        visits = world.visitors(trace, &objects);
+    }
     let refused = check::unusable(&world.cluster, items, &world.owners, &mut world.notes);
     if !refused.is_empty() {
         return Err(refused);
     }
     world.notes.extend(check::dangling(items, &types));
-    world.notes.extend(objects.remarks());
+    world.notes.extend(objects.remarks(has_default_spread));
     if what_if.hpa.is_none() {
         world.notes.extend(check::scalers(items));
     }
     let registry = policies::load(&objects, what_if, &mut world.notes)?;
-    let snapshot = world.cluster.snapshot(&offers, Settings::default());
-    let mut failures = std::collections::BTreeSet::new();
-    let homes = kerf_core::schedule::Homes::new();
-    let question = Question {
-        snapshot: &snapshot,
-        homes: &homes,
-        registry: &registry,
-        region: &types.region,
-        reason: "simulate",
-        now: kerf_controllers::clock::now(),
+    if ask.disrupt {
+        world.notes.extend(disruption::remarks(&objects));
+    }
+    Ok(Prepared {
+        snapshot: world.cluster.snapshot(&offers, Settings::default()),
+        registry,
+        owners: world.owners,
+        types,
+        notes: world.notes,
+        visits,
+        has_times,
+    })
+}
+
+/// Decides. `known` hears what is known before nodes that exist are looked at, which takes longest.
+pub(crate) fn decide(mut world: Prepared, ask: Ask, known: &dyn Fn(&Planned)) -> Planned {
+    let mut failures = Failures::default();
+    let mut told = |class: &str, run: &PolicyRun| failures.hear(class, run);
+    let homes = Homes::new();
+    let now = kerf_controllers::clock::now();
+    let mut notes = Vec::new();
+    let question = world.question(&world.snapshot, &homes, now);
+    let mut static_pools = StaticPools::decide(&question, &mut told, &mut notes);
+    let snapshot = static_pools.snapshot(&world.snapshot, now);
+    let mut plan = plan_with(&world.question(&snapshot, &homes, now), &mut told);
+    static_pools.join(&mut plan);
+    world.notes.extend(notes);
+    let mut planned = Planned {
+        world,
+        plan,
+        surplus: static_pools.surplus,
+        decision: None,
     };
-    let mut told = |class: &str, run: &PolicyRun| {
+    if ask.disrupt {
+        known(&planned);
+        let world = &planned.world;
+        let question = world.question(&world.snapshot, &homes, now);
+        let settings = DisruptionSettings::default();
+        planned.decision = Some(decide_with(&question, &settings, &mut told));
+    }
+    planned.world.notes.extend(failures.0);
+    planned
+}
+
+impl Prepared {
+    /// What is asked about a state of this world.
+    pub(crate) fn question<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        homes: &'a Homes,
+        now: Timestamp,
+    ) -> Question<'a> {
+        Question {
+            snapshot,
+            homes,
+            registry: &self.registry,
+            region: &self.types.region,
+            reason: "simulate",
+            now,
+        }
+    }
+}
+
+/// What policies failed with, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(pub(crate) BTreeSet<Complaint>);
+
+impl Failures {
+    /// Takes in a run of a policy.
+    pub(crate) fn hear(&mut self, class: &str, run: &PolicyRun) {
         if let RunResult::Failed(error) = &run.result {
-            failures.insert(Complaint::note(&format!(
+            self.0.insert(Complaint::note(&format!(
                 "ECSNodeClass {class}: policy {} failed: {error}",
                 run.policy
             )));
         }
-    };
-    let plan = plan_with(&question, &mut told);
-    let decision = ask
-        .disrupt
-        .then(|| decide_with(&question, &DisruptionSettings::default(), &mut told));
-    world.notes.extend(failures);
-    if ask.disrupt {
-        world.notes.extend(disruption::remarks(&objects));
     }
-    let World { owners, notes, .. } = world;
-    Ok(Planned {
-        snapshot,
-        plan,
-        decision,
-        owners,
-        types,
-        notes,
-    })
 }
 
 fn catalog(source: &Source) -> Result<TypeCatalog, Complaint> {
@@ -216,19 +295,28 @@ impl World {
         }
     }
 
+    /// The pods of a trace; when each of them is there.
+    fn visitors(&mut self, trace: Trace, objects: &Objects) -> BTreeMap<String, Visit> {
+        let priorities = priorities(objects);
+        self.notes.extend(trace.notes);
+        let visitors = trace.visitors.into_iter().map(|visitor| {
+            let Visitor {
+                mut pod,
+                workload,
+                visit,
+            } = visitor;
+            workload::admit(&mut pod, &priorities);
+            let key = pod.key();
+            self.owners
+                .insert((key.namespace, key.name), (workload, NO_ITEM));
+            self.cluster.apply(&pod);
+            (pod.metadata.uid.unwrap_or_default(), visit)
+        });
+        visitors.collect()
+    }
+
     fn pods(&mut self, objects: &Objects) {
-        let priorities: BTreeMap<String, i32> = objects
-            .priority_classes
-            .iter()
-            .flat_map(|(_, class)| {
-                let name = class.metadata.name.clone().unwrap_or_default();
-                let default = (class.global_default == Some(true))
-                    .then(|| (String::new(), class.value.unwrap_or_default()));
-                [Some((name, class.value.unwrap_or_default())), default]
-                    .into_iter()
-                    .flatten()
-            })
-            .collect();
+        let priorities = priorities(objects);
         for (item, pod) in &objects.pods {
             let mut pod = pod.clone();
             workload::admit(&mut pod, &priorities);
@@ -265,4 +353,16 @@ impl World {
         let title = format!("{kind} {}/{}", key.namespace, key.name);
         self.owners.insert((key.namespace, key.name), (title, item));
     }
+}
+
+/// The value of each PriorityClass, and of the default one under the empty name.
+fn priorities(objects: &Objects) -> BTreeMap<String, i32> {
+    let classes = objects.priority_classes.iter();
+    let classes = classes.flat_map(|(_, class)| {
+        let name = class.metadata.name.clone().unwrap_or_default();
+        let value = class.value.unwrap_or_default();
+        let default = (class.global_default == Some(true)).then(|| (String::new(), value));
+        [Some((name, value)), default].into_iter().flatten()
+    });
+    classes.collect()
 }
