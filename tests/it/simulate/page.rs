@@ -10,17 +10,20 @@ use crate::stage::{binary, root};
 /// Presses keys as a person does and writes what came of it into the document, where `--dump-dom` shows it.
 const KEYBOARD: &str = r#"<script>
 { const press = key => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
-  document.querySelector(".node[tabindex='0']").focus(); press("ArrowRight");
+  const first = document.querySelector(".node[tabindex='0']");
+  if (first) { first.focus(); press("ArrowRight");
   document.documentElement.dataset.afterArrow = document.activeElement.dataset.index;
   press("End"); document.documentElement.dataset.afterEnd = document.activeElement.dataset.index;
-  document.documentElement.dataset.detail = document.getElementById("detail").firstChild.textContent; }
+  document.documentElement.dataset.detail = document.getElementById("detail").firstChild.textContent; } }
 </script></body>"#;
 
-/// The page that the arguments make, and the document that a browser makes of it.
-fn open(arguments: &[&str], folder: &Path) -> (Value, String) {
+const QUICKSTART: &str = "examples/quickstart";
+
+/// The page that manifests and arguments make, and the document that a browser makes of it.
+fn open(manifests: &str, arguments: &[&str], folder: &Path) -> (Value, String) {
     let run = |form: &str| {
         let output = Command::new(binary("kerf"))
-            .args(["simulate", "-f", "examples/quickstart", "-o", form])
+            .args(["simulate", "-f", manifests, "-o", form])
             .args(arguments)
             .current_dir(root())
             .output()
@@ -71,7 +74,7 @@ fn data(dom: &str, name: &str) -> String {
 fn the_page_shows_the_right_numbers_and_goes_by_keyboard() {
     let folder = tempfile::tempdir().unwrap();
 
-    let (json, dom) = open(&["--scale", "deploy/web=30"], folder.path());
+    let (json, dom) = open(QUICKSTART, &["--scale", "deploy/web=30"], folder.path());
 
     let nodes = json["newNodes"].as_array().unwrap().len();
     assert!(nodes > 2, "{nodes}");
@@ -102,6 +105,7 @@ fn the_page_takes_ten_thousand_pods() {
     let limits = "nodepool.default.spec.limits.cpu=100000";
 
     let (json, dom) = open(
+        QUICKSTART,
         &["--scale", "deploy/web=10000", "--set", limits],
         folder.path(),
     );
@@ -113,4 +117,29 @@ fn the_page_takes_ten_thousand_pods() {
         dom.matches("class=\"bar\"").count() < nodes,
         "all bars are drawn at once"
     );
+}
+
+#[test]
+fn the_page_shows_what_would_go_and_why_the_rest_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = "tests/fixtures/simulate/spot.catalog.json";
+
+    let (json, dom) = open(
+        "tests/fixtures/simulate/disrupt",
+        &["--catalog", catalog, "--disrupt"],
+        folder.path(),
+    );
+
+    assert_eq!(json["disruption"]["savingPerHour"], 1.2);
+    assert_eq!(data(&dom, "going"), "2");
+    for part in [
+        "2 of 4 nodes would go now, which saves CNY 1.200 per hour",
+        "delete node-idle: empty; saves CNY 0.300 per hour",
+        "delete node-big: underutilized; 1 pod moves; saves CNY 0.900 per hour",
+        "shop/api (Pod shop/api) moves to node-small-2",
+        "1 node stays: pod shop/web-2 forbids disruption",
+    ] {
+        assert!(dom.contains(part), "{part:?} is not in the page");
+    }
+    assert_eq!(dom.matches("class=\"command\"").count(), 2);
 }
