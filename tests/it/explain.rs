@@ -121,6 +121,15 @@ fn snapshot_plans_as_the_cluster(stage: &Stage, file: &Path, node: &str) {
         "default/huge"
     );
     assert_eq!(report["disruption"]["kept"][0]["node"], node, "{report}");
+    // Packed it is the same cluster.
+    let packed = file.with_extension("json.zst");
+    let packed = packed.to_str().unwrap();
+    assert_eq!(run(&["snapshot", "-o", packed]).0, Some(0));
+    assert!(std::fs::metadata(packed).unwrap().len() < std::fs::metadata(file).unwrap().len());
+    let (code, of_packed) = run(&["simulate", "-o", "json", "-f", packed]);
+    assert_eq!(code, Some(1), "{of_packed}");
+    let of_packed: Value = serde_json::from_str(&of_packed).unwrap();
+    assert_eq!(of_packed["unschedulable"], report["unschedulable"]);
     let (_, small) = run(&["explain", "pod", "small", "-f", path]);
     assert!(
         small.starts_with(&format!("Pod default/small: is on node {node}\n")),

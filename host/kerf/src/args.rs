@@ -91,7 +91,7 @@ pub(crate) enum CatalogCommand {
 /// Arguments of `kerf catalog pull`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pull {
-    /// File to write, or - for standard output.
+    /// File to write, or - for standard output; one that ends in .zst is packed.
     #[arg(short, long, default_value = "-")]
     pub(crate) output: PathBuf,
     /// Region to read.
@@ -105,7 +105,7 @@ pub(crate) struct Pull {
 /// Arguments of `kerf snapshot`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Snapshot {
-    /// File to write, or - for standard output.
+    /// File to write, or - for standard output; one that ends in .zst is packed.
     #[arg(short, long, default_value = "-")]
     pub(crate) output: PathBuf,
     /// Kubeconfig of the cluster; without it ~/.kube/config, or the service account of the pod that this runs in.

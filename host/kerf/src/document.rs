@@ -10,9 +10,12 @@ use std::sync::{Arc, OnceLock};
 use granit_parser::{Event, Parser};
 use serde_json::Value;
 
+use crate::input;
+use crate::output::PACKED;
+
 /// The name of standard input among files.
 const STDIN: &str = "-";
-/// Files of a folder that are manifests, by their ending.
+/// Files of a folder that are manifests, by their ending; packed ones have another one after it.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// One object of a file.
@@ -63,7 +66,8 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Document>, ReadError> {
     for path in paths {
         if path == Path::new(STDIN) {
             let mut text = String::new();
-            let read = std::io::stdin().lock().read_to_string(&mut text);
+            let read = input::unpacked(std::io::stdin().lock());
+            let read = read.and_then(|mut it| it.read_to_string(&mut text));
             read.map_err(unreadable(Path::new("stdin")))?;
             documents.extend(read_text(Path::new("stdin"), text)?);
             continue;
@@ -75,7 +79,7 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Document>, ReadError> {
             });
         }
         for file in files {
-            let text = std::fs::read_to_string(&file).map_err(unreadable(&file))?;
+            let text = input::read_to_string(&file).map_err(unreadable(&file))?;
             documents.extend(read_text(&file, text)?);
         }
     }
@@ -95,7 +99,10 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unreadable(path))? {
         let path = entry.map_err(unreadable(path))?.path();
-        let is_manifest = path
+        let is_packed = path.extension().is_some_and(|ending| ending == PACKED);
+        let inner = path.file_stem().map(Path::new).filter(|_| is_packed);
+        let is_manifest = inner
+            .unwrap_or(&path)
             .extension()
             .is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
         if path.is_dir() {

@@ -10,6 +10,7 @@ mod convert;
 mod document;
 mod exit;
 mod explain;
+mod input;
 mod logging;
 mod output;
 mod simulate;

@@ -59,7 +59,7 @@ fn a_pulled_catalog_plans_with_the_stock_of_the_account() {
     let runtime = Runtime::new().unwrap();
     let account = account(&runtime);
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("catalog.json");
+    let file = folder.path().join("catalog.json.zst");
 
     let pulled = pull(account.url(), &file, "simulated");
     assert!(pulled.status.success(), "{pulled:?}");

@@ -10,6 +10,7 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
+use crate::input;
 use crate::simulate::complaint::Complaint;
 
 /// Columns of a trace with one row per pod. Besides, where they are there: num_gpu and gpu_milli (GPUs, and the part of one
@@ -60,7 +61,7 @@ pub(crate) struct Trace {
 /// The first thing that cannot be used, by line and column.
 pub(crate) fn read(path: &Path) -> Result<Trace, Complaint> {
     let file = path.display().to_string();
-    let text = std::fs::File::open(path)
+    let text = input::open(path)
         .map_err(|error| Complaint::of(&file, &format!("cannot be read: {error}")))?;
     parse(&file, text)
 }

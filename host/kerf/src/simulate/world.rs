@@ -16,6 +16,7 @@ use kerf_policy::{PolicyRun, Registry, RunResult};
 use kerf_state::{Cluster, Tracked};
 
 use crate::document::Document;
+use crate::input;
 use crate::simulate::Order;
 use crate::simulate::args::{Ask, Source};
 use crate::simulate::complaint::Complaint;
@@ -210,7 +211,7 @@ fn catalog(source: &Source) -> Result<TypeCatalog, Complaint> {
             .map_err(|error| Complaint::of("--region", &error.to_string()));
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = input::read_to_string(path)
         .map_err(|error| Complaint::of(&name, &format!("cannot be read: {error}")))?;
     TypeCatalog::parse(&text)
         .map_err(|error| Complaint::of(&name, &format!("{:#}", anyhow::Error::new(error))))
