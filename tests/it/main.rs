@@ -18,6 +18,7 @@ mod explain;
 mod lifecycle;
 mod metrics;
 mod policies;
+mod prometheus;
 mod rules;
 mod scenarios;
 mod simulate;

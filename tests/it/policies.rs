@@ -11,14 +11,14 @@ use kube::api::{Api, Patch, PatchParams};
 
 use crate::stage::{NAMESPACE, Stage};
 
-const PREFER_FAMILY: &[u8] =
+pub(crate) const PREFER_FAMILY: &[u8] =
     include_bytes!("../../host/kerf-policy/tests/fixtures/prefer-family.wasm");
 
 const NODE_TUNING: &[u8] = include_bytes!("../../host/kerf-policy/tests/fixtures/node-tuning.wasm");
 
 const DIGESTS: &str = include_str!("../../host/kerf-policy/tests/fixtures/DIGESTS");
 
-const MANIFESTS: &str = r#"
+pub(crate) const MANIFESTS: &str = r#"
 apiVersion: karpenter.alibabacloud.com/v1alpha1
 kind: ECSNodeClass
 metadata: {name: default}
@@ -46,7 +46,7 @@ spec:
   disruption: {consolidateAfter: 720h}
 "#;
 
-fn put_config_map(stage: &Stage, bytes: &[u8]) {
+pub(crate) fn put_config_map(stage: &Stage, bytes: &[u8]) {
     put_config_map_as(stage, "family", bytes);
 }
 
@@ -75,7 +75,7 @@ fn put_config_map_as(stage: &Stage, name: &str, bytes: &[u8]) {
 }
 
 /// Waits until the status says this about the policy: its state, and a part of its last error.
-fn until_policy(stage: &Stage, state: &str, error: &str) {
+pub(crate) fn until_policy(stage: &Stage, state: &str, error: &str) {
     stage.until(&format!("the policy is {state}: {error}"), || async {
         let classes: Vec<EcsNodeClass> = stage.list_async().await;
         let status = classes.into_iter().next()?.status?;

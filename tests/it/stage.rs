@@ -238,8 +238,23 @@ impl Stage {
         F: Fn() -> Fut,
         Fut: Future<Output = Option<T>>,
     {
+        self.until_or_none(look).unwrap_or_else(|| {
+            panic!(
+                "waited {} s and never saw: {what}\n{}",
+                PATIENCE.as_secs(),
+                self.report()
+            )
+        })
+    }
+
+    /// As `until`, for callers who can say better what they never saw.
+    pub(crate) fn until_or_none<T, F, Fut>(&self, look: F) -> Option<T>
+    where
+        F: Fn() -> Fut,
+        Fut: Future<Output = Option<T>>,
+    {
         let started = Instant::now();
-        let found = self.runtime.block_on(async {
+        self.runtime.block_on(async {
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             while started.elapsed() < PATIENCE {
                 ticks.tick().await;
@@ -248,13 +263,6 @@ impl Stage {
                 }
             }
             None
-        });
-        found.unwrap_or_else(|| {
-            panic!(
-                "waited {} s and never saw: {what}\n{}",
-                PATIENCE.as_secs(),
-                self.report()
-            )
         })
     }
 

@@ -80,6 +80,7 @@ pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
         "credentials": credentials,
         "controller": {"env": endpoints},
         "networkPolicy": {"enabled": true},
+        "dashboards": {"enabled": true},
         "nodeClass": {"create": true, "spec": {
             "vSwitchSelectorTerms": [{"tags": tags}], "securityGroupSelectorTerms": [{"tags": tags}],
             "imageSelectorTerms": [{"imageFamily": "acs:alibaba_cloud_linux_3_2104_lts_x64"}],

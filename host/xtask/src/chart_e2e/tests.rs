@@ -207,6 +207,33 @@ fn the_container_is_locked_down() {
     assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
 }
 
+#[test]
+fn the_dashboard_and_the_alerts_come_only_when_asked_for_and_whole() {
+    let plain = render(&[]);
+    let objects = render(&[
+        "dashboards.enabled=true",
+        "prometheusRule.enabled=true",
+        "prometheusRule.runbookURL=https://runbooks.example.com/kerf/",
+        r#"prometheusRule.disabled=["KerfDown"]"#,
+    ]);
+
+    assert!(plain.iter().all(|it| it["kind"] != "PrometheusRule"));
+    let is_dashboard = |it: &&Value| it["metadata"]["labels"]["grafana_dashboard"] == "1";
+    assert_eq!(plain.iter().filter(is_dashboard).count(), 0);
+    let dashboard = objects.iter().find(is_dashboard).unwrap()["data"]["kerf.json"].as_str();
+    let dashboard: Value = serde_json::from_str(dashboard.unwrap()).unwrap();
+    assert_eq!(dashboard["title"], "kerf");
+    let rules = &of_kind(&objects, "PrometheusRule")["spec"]["groups"][0]["rules"];
+    let rules = rules.as_array().unwrap();
+    assert!(rules.len() > 5 && rules.iter().all(|it| it["alert"] != "KerfDown"));
+    for rule in rules {
+        let name = rule["alert"].as_str().unwrap();
+        let page = format!("https://runbooks.example.com/kerf/{name}.md");
+        assert_eq!(rule["annotations"]["runbook_url"], page);
+        assert!(rule["expr"].is_string(), "{rule}");
+    }
+}
+
 /// Variables of the controller that are no values: of the process's place, of secrets, of tests.
 const NO_VALUES: [&str; 17] = [
     "ALIBABA_CLOUD_ROLE_SESSION_NAME",
