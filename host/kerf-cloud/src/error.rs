@@ -180,6 +180,11 @@ pub enum CloudError {
         limit: Duration,
         last: Box<Self>,
     },
+    /// Not sent: this process may not make anything any more.
+    #[error(
+        "{action}: not sent, because the lease is no longer held; the replica that holds it goes on"
+    )]
+    Withheld { action: &'static str },
     /// The client could not be made from its settings.
     #[error("cloud client: {detail}")]
     Config { detail: String },
@@ -198,6 +203,7 @@ impl CloudError {
             | Self::Transport { .. }
             | Self::Timeout { .. } => ErrorClass::Transient,
             Self::Deadline { last, .. } => last.class(),
+            Self::Withheld { .. } => ErrorClass::State(StateProblem::Busy),
             Self::Config { .. } => ErrorClass::Invalid,
         }
     }
@@ -212,6 +218,7 @@ impl CloudError {
             | Self::Decode { .. }
             | Self::Transport { .. }
             | Self::Timeout { .. }
+            | Self::Withheld { .. }
             | Self::Config { .. } => None,
         }
     }
@@ -226,7 +233,7 @@ impl CloudError {
             | Self::Timeout { .. } => true,
             Self::Api { status, .. } => *status >= 500,
             Self::Deadline { last, .. } => last.is_outcome_unknown(),
-            Self::Config { .. } => false,
+            Self::Withheld { .. } | Self::Config { .. } => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Expiry is judged by how long *we* have seen the lease unchanged, never by the other machine's clock
 //! (client-go: same). Who loses the lease stops the whole process: a stale leader must not launch.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,12 +23,56 @@ const CALL_MAX: Duration = Duration::from_secs(8);
 /// How often the lease is renewed or looked at (controller-runtime: same).
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
+/// Whether this process may act, for those who are about to do what must not be done twice.
+///
+/// A process that was frozen or starved for longer than its lease finds out by its next renewal; what it had begun goes on
+/// at the same moment. So the last step before a launch looks here.
+#[derive(Debug, Default)]
+pub struct Leash(Mutex<Hold>);
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Hold {
+    /// No lease is needed.
+    #[default]
+    Alone,
+    /// The renewal that was asked for then succeeded.
+    Since(tokio::time::Instant),
+    /// The lease is not ours, or we are giving it back.
+    Not,
+}
+
+impl Leash {
+    /// True while nobody else can hold the lease.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_held_at(tokio::time::Instant::now())
+    }
+
+    fn is_held_at(&self, now: tokio::time::Instant) -> bool {
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Hold::Alone => true,
+            Hold::Since(renewed_at) => now.duration_since(renewed_at) < LEASE_DURATION,
+            Hold::Not => false,
+        }
+    }
+
+    /// Nothing more is launched from now on.
+    pub fn let_go(&self) {
+        self.set(Hold::Not);
+    }
+
+    fn set(&self, hold: Hold) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = hold;
+    }
+}
+
 /// The lease that this process competes for.
 #[derive(Debug)]
 pub struct Election {
     api: Api<Lease>,
     name: String,
     identity: String,
+    leash: Arc<Leash>,
     seen: Option<Seen>,
 }
 
@@ -39,13 +84,16 @@ struct Seen {
 }
 
 impl Election {
-    /// `identity` must differ between processes: a restart is another holder.
+    /// `identity` must differ between processes: a restart is another holder. `leash` says from now on whether the lease
+    /// is held.
     #[must_use]
-    pub fn new(api: Api<Lease>, name: String, identity: String) -> Self {
+    pub fn new(api: Api<Lease>, name: String, identity: String, leash: Arc<Leash>) -> Self {
+        leash.let_go();
         Self {
             api,
             name,
             identity,
+            leash,
             seen: None,
         }
     }
@@ -84,6 +132,7 @@ impl Election {
     /// # Errors
     /// When the API server refuses; the lease then runs out by itself.
     pub async fn release(&mut self) -> Result<(), kube::Error> {
+        self.leash.let_go();
         let Some(lease) = bounded_by(CALL_MAX, self.api.get_opt(&self.name)).await? else {
             return Ok(());
         };
@@ -96,6 +145,18 @@ impl Election {
     }
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
+        // Others count from when they see the renewal, which is later.
+        let asked_at = tokio::time::Instant::now();
+        let is_held = self.write_lease().await?;
+        self.leash.set(if is_held {
+            Hold::Since(asked_at)
+        } else {
+            Hold::Not
+        });
+        Ok(is_held)
+    }
+
+    async fn write_lease(&mut self) -> Result<bool, kube::Error> {
         let now = crate::clock::now();
         let Some(lease) = bounded_by(CALL_MAX, self.api.get_opt(&self.name)).await? else {
             let lease = self.first_lease(now);
@@ -197,5 +258,27 @@ fn written<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_slept_through_the_lease_does_not_hold_it_when_it_wakes() {
+        let leash = Leash::default();
+        let renewed_at = tokio::time::Instant::now();
+        assert!(leash.is_held(), "a process that needs no lease may act");
+
+        leash.set(Hold::Since(renewed_at));
+        assert!(leash.is_held_at(renewed_at + LEASE_DURATION - Duration::from_millis(1)));
+        assert!(!leash.is_held_at(renewed_at + LEASE_DURATION));
+
+        leash.let_go();
+        assert!(
+            !leash.is_held_at(renewed_at),
+            "who gives it back launches nothing more"
+        );
     }
 }

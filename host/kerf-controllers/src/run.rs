@@ -16,7 +16,7 @@ use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::http::{Listen, Served};
 use crate::intake::Intake;
-use crate::lease::Election;
+use crate::lease::{Election, Leash};
 use crate::lifecycle::health::Registrations;
 use crate::memory::Keeper;
 use crate::node_class::Classes;
@@ -93,6 +93,9 @@ pub async fn run(
     let supervisor = Supervisor::default();
     let (mut intake, stores) = Intake::new();
     let identity = identity(&settings.pod_name);
+    let leash = Arc::<Leash>::default();
+    let held = Arc::clone(&leash);
+    cloud.client().ask_before_making(move || held.is_held());
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity.clone()),
         cluster: SharedCluster::new(Cluster::with_default_spread(
@@ -128,7 +131,7 @@ pub async fn run(
         Leadership::Lease { name, namespace } => {
             let api = Api::namespaced(context.client.clone(), &namespace);
             Ok(lead(
-                Election::new(api, name, identity),
+                Election::new(api, name, identity, leash),
                 supervisor,
                 intake,
                 &context,

@@ -1,7 +1,8 @@
 //! Sending: one call is a few attempts within one deadline. Dropping the future stops it at any point.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,6 +21,9 @@ use crate::rpc::sign::{Signed, Stamp, sign};
 use crate::rpc::stats::{ActionStats, Stats};
 use crate::rpc::unique;
 
+/// Actions that make what costs.
+const MAKES: &[&str] = &["RunInstances"];
+
 /// A client for all products of one region. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -33,6 +37,16 @@ struct Inner {
     bases: BTreeMap<Product, Base>,
     limiter: Limiter,
     stats: Stats,
+    permit: OnceLock<Permit>,
+}
+
+/// Says whether this process may still make something.
+struct Permit(Box<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Permit").finish_non_exhaustive()
+    }
 }
 
 /// Where a product is.
@@ -73,6 +87,7 @@ impl Client {
             bases,
             limiter,
             stats: Stats::default(),
+            permit: OnceLock::new(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -95,6 +110,18 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> BTreeMap<&'static str, ActionStats> {
         self.inner.stats.snapshot()
+    }
+
+    /// From now on each attempt of a call that makes something first asks whether it may, right before it is sent. Only the
+    /// first permit counts.
+    pub fn ask_before_making(&self, permit: impl Fn() -> bool + Send + Sync + 'static) {
+        // A second one would be our own bug and changes nothing.
+        let _ = self.inner.permit.set(Permit(Box::new(permit)));
+    }
+
+    fn is_withheld(&self, action: &str) -> bool {
+        let permit = self.inner.permit.get();
+        MAKES.contains(&action) && permit.is_some_and(|Permit(may)| !may())
     }
 
     /// Makes a call and reads its JSON.
@@ -169,6 +196,9 @@ impl Client {
             nonce: &nonce,
         };
         let signed = sign(request, &base.host, config.signature, &credentials, stamp);
+        if self.is_withheld(action) {
+            return Err(CloudError::Withheld { action });
+        }
         let started = Instant::now();
         let result = self.exchange(base, action, signed).await.and_then(read);
         let now = Instant::now();

@@ -94,6 +94,7 @@ fn retry_after(error: &CloudError) -> Option<Duration> {
         | CloudError::Transport { .. }
         | CloudError::Timeout { .. }
         | CloudError::Deadline { .. }
+        | CloudError::Withheld { .. }
         | CloudError::Config { .. } => None,
     }
 }

@@ -47,6 +47,21 @@ async fn a_launch_gives_what_the_first_offering_asks_for_with_our_tags() {
 }
 
 #[tokio::test]
+async fn a_process_whose_lease_has_run_out_sends_no_launch_and_says_why() {
+    let cloud = Cloud::start(World::default()).await;
+    let request = cloud.request("a", &[on_demand("ecs.g7.xlarge", "h")]).await;
+    cloud.provider.client().ask_before_making(|| false);
+
+    let (outcome, _) = launch(&cloud.provider, &request).await;
+
+    assert!(
+        format!("{outcome:?}").contains("the lease is no longer held"),
+        "{outcome:?}"
+    );
+    assert_eq!((cloud.calls("RunInstances"), cloud.alive()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_stock_out_moves_on_to_the_next_offering_and_marks_only_the_failed_one() {
     let stock = vec![sold_out("ecs.g7.xlarge", "h")];
     let cloud = Cloud::start(World {
