@@ -5,7 +5,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{burst, drain_all, process, roll, scale_in, simulate_bench};
+use crate::{burst, drain_all, idle, process, roll, scale_in, simulate_bench};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -24,6 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let [first, rest @ ..] = args.rest.as_slice() {
         match first.as_str() {
             "drain-all" => return drain_all::run(rest),
+            "idle" => return idle::run(rest),
             "burst" => return burst::run(rest),
             "roll" => return roll::run(rest),
             "scale-in" => return scale_in::run(rest),

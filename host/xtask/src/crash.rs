@@ -4,7 +4,7 @@
 //! met while pods get their nodes, the others while a claim or a Node of a finished trial is deleted. Counted are
 //! launches done twice, instances that no claim names, and pods or claims that do not come back.
 
-mod tally;
+pub(crate) mod tally;
 
 use std::time::{Duration, Instant};
 

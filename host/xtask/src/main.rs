@@ -19,6 +19,8 @@ mod crds;
 mod demo;
 mod deps;
 mod drain_all;
+mod failover;
+mod idle;
 mod oracle;
 mod plugins;
 mod process;
@@ -69,6 +71,8 @@ enum Command {
     Deps,
     /// Kill the controller at every failpoint, start it again, and count what was launched twice, leaked or lost.
     Crash(crash::Args),
+    /// Stop, kill and freeze the acting replica of two, and measure how soon the other one acts.
+    Failover(failover::Args),
     /// Hold random plans against the real kube-scheduler.
     Oracle(oracle::Args),
     /// Write docs/reference/ from the tables of names, and the chart's README from its values.
@@ -111,6 +115,7 @@ fn run() -> Result<()> {
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
         Command::Crash(args) => crash::run(&args),
+        Command::Failover(args) => failover::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Reference { check } => {
             reference::run(check).and_then(|()| chart_readme::run(check))

@@ -15,7 +15,7 @@ use crate::{process, workspace};
 pub(crate) const REGION: &str = "cn-hangzhou";
 /// Of ecs-sim's default world.
 pub(crate) const CLUSTER_ID: &str = "c0000000000000000000000000000sim1";
-const NAMESPACE: &str = "kerf-system";
+pub(crate) const NAMESPACE: &str = "kerf-system";
 /// Good for this one simulator.
 pub(crate) const ACCESS_KEY: [&str; 2] = ["rig", "made-up-for-this-run"];
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -165,14 +165,27 @@ impl Rig {
 
     /// Starts kerf, which acts at once.
     pub(crate) fn start_kerf(&mut self, args: &[&str]) -> Result<()> {
+        let alone = [&["--disable-leader-election"], args].concat();
+        self.kerf = Some(self.spawn_kerf("kerf", &self.sim_url, &alone)?);
+        Ok(())
+    }
+
+    /// Starts kerf, which acts once it holds the lease.
+    pub(crate) fn start_leader(&mut self, args: &[&str]) -> Result<()> {
+        self.kerf = Some(self.spawn_kerf("kerf", &self.sim_url, args)?);
+        Ok(())
+    }
+
+    /// A process of kerf with a log of this name, which reaches the cloud at `url`. The caller stops it.
+    pub(crate) fn spawn_kerf(&self, name: &str, url: &str, args: &[&str]) -> Result<Child> {
         let [key_id, secret] = ACCESS_KEY;
-        let (url, kubeconfig) = (&self.sim_url, self.control_plane.kubeconfig_path());
-        let log = self.folder.join("kerf.log");
+        let kubeconfig = self.control_plane.kubeconfig_path();
+        let log = self.folder.join(format!("{name}.log"));
         let own = |name: &&str| !args.contains(name);
         let batch_idle = Some(BATCH_IDLE).filter(|[name, _]| own(name));
-        let kerf = Child::start(&binary_of(self.build, "kerf"), &log, false, |command| {
+        Child::start(&binary_of(self.build, "kerf"), &log, false, |command| {
             command.args(["controller", "--region", REGION, "--namespace", NAMESPACE]);
-            command.args(["--cluster-id", CLUSTER_ID, "--disable-leader-election"]);
+            command.args(["--cluster-id", CLUSTER_ID]);
             command.args(["--metrics-address", "127.0.0.1:0"]);
             command.args(batch_idle.into_iter().flatten()).args(args);
             for product in ["ecs", "vpc", "cs", "ram", "sts"] {
@@ -182,9 +195,7 @@ impl Rig {
             command
                 .env("ALIBABA_CLOUD_ACCESS_KEY_ID", key_id)
                 .env("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret);
-        })?;
-        self.kerf = Some(kerf);
-        Ok(())
+        })
     }
 
     /// kill -9 of kerf.
@@ -227,6 +238,14 @@ impl Rig {
             .arg("--kubeconfig")
             .arg(self.control_plane.kubeconfig_path());
         process::output(&mut command)
+    }
+
+    /// Memory that kerf has now, in MiB; zero where that cannot be read.
+    pub(crate) fn kerf_rss_mib(&self) -> f64 {
+        let id = self.kerf.as_ref().map(Child::id);
+        id.and_then(|id| status_kib(id, "VmRSS:"))
+            .unwrap_or_default()
+            / 1024.0
     }
 
     /// What the simulator says at this path of its admin API.
@@ -358,11 +377,19 @@ fn usage(id: u32) -> (f64, u64) {
             .and_then(|it| it.parse::<f64>().ok())
             .unwrap_or_default()
     };
-    let status = read("status");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = peak.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    (
-        (ticks(11) + ticks(12)) / TICKS_PER_SECOND,
-        kib.unwrap_or_default() / 1024,
-    )
+    let peak_kib = status_kib(id, "VmHWM:").unwrap_or_default();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a size in MiB is small and not negative"
+    )]
+    let peak_mib = (peak_kib / 1024.0) as u64;
+    ((ticks(11) + ticks(12)) / TICKS_PER_SECOND, peak_mib)
+}
+
+/// A size in the status of a process.
+fn status_kib(id: u32, field: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.split_whitespace().next()?.parse().ok()
 }

@@ -12,7 +12,7 @@ const NODE_POOL: &str = "karpenter.sh/nodepool";
 
 /// How many of each kind a trial has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(crate) struct Sight {
     instances: usize,
     claims: usize,
     nodes: usize,
@@ -21,7 +21,7 @@ pub(super) struct Sight {
 }
 
 impl Sight {
-    pub(super) fn of(world: &World, run: &str) -> Self {
+    pub(crate) fn of(world: &World, run: &str) -> Self {
         let count = |list: &[Value]| list.iter().filter(|it| is_of_run(it, run)).count();
         Self {
             instances: alive(&world.instances)
@@ -34,7 +34,7 @@ impl Sight {
         }
     }
 
-    pub(super) fn to_json(self) -> Value {
+    pub(crate) fn to_json(self) -> Value {
         let Self {
             instances,
             claims,
@@ -64,17 +64,17 @@ impl fmt::Display for Sight {
 
 /// What must not be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Harm {
+pub(crate) struct Harm {
     /// Instances beyond the first that were ever launched for one claim.
-    pub(super) double: u64,
+    pub(crate) double: u64,
     /// Instances that run and that no claim names.
-    pub(super) leaked: u64,
+    pub(crate) leaked: u64,
     /// Pods without a node, and claims whose instance does not run.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl Harm {
-    pub(super) fn of(world: &World, run: &str, pods: usize) -> Self {
+    pub(crate) fn of(world: &World, run: &str, pods: usize) -> Self {
         let mut per_group: BTreeMap<&str, u64> = BTreeMap::new();
         for group in world
             .instances
@@ -99,7 +99,7 @@ impl Harm {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         // Doubles and leaks are counted over all trials so far, so the latest count is the sum.
         self.double = self.double.max(other.double);
         self.leaked = self.leaked.max(other.leaked);
@@ -118,12 +118,12 @@ impl fmt::Display for Harm {
 }
 
 /// Whether an object of the cluster belongs to the trial.
-pub(super) fn is_of_run(object: &Value, run: &str) -> bool {
+pub(crate) fn is_of_run(object: &Value, run: &str) -> bool {
     object["metadata"]["labels"]["run"] == run
 }
 
 /// Instances that the account pays for.
-pub(super) fn alive(instances: &[Value]) -> impl Iterator<Item = &Value> {
+pub(crate) fn alive(instances: &[Value]) -> impl Iterator<Item = &Value> {
     instances.iter().filter(|it| it["status"] != "Gone")
 }
 
@@ -149,7 +149,7 @@ fn bound(world: &World, run: &str) -> usize {
 }
 
 /// Whether nothing is left to happen in the trial.
-pub(super) fn is_settled(world: &World, run: &str, pods: usize) -> bool {
+pub(crate) fn is_settled(world: &World, run: &str, pods: usize) -> bool {
     let ours = |list: &[Value]| -> Vec<Value> {
         list.iter()
             .filter(|it| is_of_run(it, run))

@@ -88,6 +88,12 @@ impl Child {
         let _ = self.process.wait();
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) -> Result<()> {
+        let id = self.process.id().to_string();
+        crate::process::run(Command::new("kill").args(["-s", name, &id]))
+    }
+
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
