@@ -14,6 +14,7 @@ mod crashes;
 mod crds;
 mod definitions;
 mod disruption;
+mod doctor;
 mod explain;
 mod lifecycle;
 mod metrics;

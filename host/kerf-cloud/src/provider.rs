@@ -16,6 +16,7 @@ pub mod instance;
 mod instance_types;
 pub mod launch;
 pub mod offline;
+pub mod permissions;
 pub mod prices;
 mod pull;
 mod region;

@@ -29,6 +29,18 @@ pub(crate) struct Rate {
 /// # Errors
 /// When there is neither, or one of them cannot be used.
 pub(crate) async fn connect(kubeconfig: Option<&Path>, rate: Rate) -> anyhow::Result<kube::Client> {
+    connect_as(kubeconfig, rate, None).await
+}
+
+/// As [`connect`], in the name of another user where one is given.
+///
+/// # Errors
+/// As [`connect`], and when the name cannot be sent.
+pub(crate) async fn connect_as(
+    kubeconfig: Option<&Path>,
+    rate: Rate,
+    user: Option<&str>,
+) -> anyhow::Result<kube::Client> {
     let mut config = match kubeconfig {
         Some(path) => {
             let file = kube::config::Kubeconfig::read_from(path)
@@ -41,6 +53,12 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>, rate: Rate) -> anyhow::Re
             .await
             .context("cannot find the API server: run in a pod or set --kubeconfig")?,
     };
+    if let Some(user) = user {
+        let value = http::HeaderValue::from_str(user)
+            .with_context(|| format!("{user:?} cannot be the name of a user"))?;
+        let name = http::HeaderName::from_static("impersonate-user");
+        config.headers.push((name, value));
+    }
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // The client's own retries would hide that a disruption budget refused an eviction (429) behind our time limit;
     // every reconciler tries again by itself.

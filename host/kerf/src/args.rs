@@ -18,7 +18,7 @@ pub(crate) use planning::Planning;
 pub(crate) use process::Process;
 pub(crate) use scheduler_config::SchedulerConfig;
 
-use crate::explain::args::Explain;
+use crate::explain::args::{Explain, Output};
 use crate::logging::Log;
 use crate::simulate::args::{Diff, Simulate};
 
@@ -43,6 +43,10 @@ pub(crate) enum Command {
     Catalog(Catalog),
     /// Run the autoscaler.
     Controller(Box<Controller>),
+    /// Check a cluster: definitions, rights, credentials, permissions in the cloud, networks, images and policies. Prints
+    /// what to fix; changes nothing. Exit code 0: nothing to fix; 1: something is; 2: could not run. Takes the controller's
+    /// settings, so that `kubectl exec` into one of its pods needs no arguments.
+    Doctor(Box<Doctor>),
     /// Turn manifests of other autoscalers into NodePools and ECSNodeClasses.
     Convert(Convert),
     /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
@@ -111,6 +115,21 @@ pub(crate) struct Snapshot {
     /// Kubeconfig of the cluster; without it ~/.kube/config, or the service account of the pod that this runs in.
     #[arg(long, env = "KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+/// Arguments of `kerf doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Look with the rights of this user, such as system:serviceaccount:kerf-system:kerf. Not needed in a pod of the
+    /// controller.
+    #[arg(long = "as", value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Form of the answer.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// What the controller is started with.
+    #[command(flatten)]
+    pub(crate) controller: Controller,
 }
 
 /// Arguments of `kerf convert`.

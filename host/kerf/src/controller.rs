@@ -65,7 +65,11 @@ async fn run_async(args: Controller) -> anyhow::Result<()> {
     }
 }
 
-fn provider(args: &Controller) -> anyhow::Result<Provider> {
+/// The cloud, by the arguments. Makes no call.
+///
+/// # Errors
+/// When the arguments do not fit together.
+pub(crate) fn provider(args: &Controller) -> anyhow::Result<Provider> {
     let client = cloud::client(&args.cloud, &args.region)?;
     let name = if args.cluster_name.is_empty() {
         &args.cluster_id

@@ -7,6 +7,7 @@ mod catalog;
 mod cloud;
 mod controller;
 mod convert;
+mod doctor;
 mod document;
 mod exit;
 mod explain;
@@ -38,6 +39,7 @@ fn main() -> std::process::ExitCode {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => return explain::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Diff(arguments) => return simulate::diff::run(&arguments),

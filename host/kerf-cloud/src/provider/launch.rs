@@ -5,7 +5,7 @@
 //! instance's tags carry the group, so whatever dies in between, a later call finds what was made instead of making
 //! it again.
 
-mod params;
+pub(super) mod params;
 mod user_data;
 mod verdict;
 mod walk;

@@ -7,7 +7,7 @@ use crate::actions::run_instances::{
     DataDiskParams, RunInstances, SystemDiskParams, run_instances_request,
 };
 use crate::provider::bootstrap::{BootstrapError, UserData};
-use crate::provider::class::{Image, NodeClassSpec, VSwitch};
+use crate::provider::class::{Image, NodeClassSpec, ResolvedNodeClass, VSwitch};
 use crate::provider::launch::{Attempt, LaunchOffering, LaunchRequest};
 use crate::provider::tags::{self, Owner};
 use crate::rpc::encode;
@@ -98,6 +98,40 @@ impl Call<'_> {
             .map(|group| group.id.clone())
             .collect()
     }
+}
+
+/// What a launch that is only tried is made of.
+pub(in crate::provider) struct Trial<'a> {
+    pub(in crate::provider) instance_type: &'a str,
+    pub(in crate::provider) image: &'a Image,
+    pub(in crate::provider) vswitch: &'a VSwitch,
+}
+
+/// A launch of the class that is only tried: on demand, without user data and without a claim.
+pub(in crate::provider) fn trial(class: &ResolvedNodeClass, of: &Trial<'_>) -> RunInstances {
+    let spec = &class.spec;
+    let category = spec.system_disk.categories.first();
+    let mut run = RunInstances {
+        instance_type: of.instance_type.to_owned(),
+        image_id: of.image.id.clone(),
+        vswitch_id: of.vswitch.id.clone(),
+        security_group_ids: class
+            .security_groups
+            .iter()
+            .map(|it| it.id.clone())
+            .collect(),
+        amount: 1,
+        key_pair_name: spec.key_pair_name.clone(),
+        ram_role_name: spec.role.clone(),
+        resource_group_id: spec.resource_group_id.clone(),
+        system_disk: system_disk(spec, category.map_or("", String::as_str)),
+        data_disks: data_disks(spec),
+        internet_charge_type: spec.internet_charge_type.clone(),
+        internet_max_bandwidth_out: spec.internet_max_bandwidth_out,
+        ..RunInstances::default()
+    };
+    put_spot(&mut run, spec, CapacityType::OnDemand);
+    run
 }
 
 /// A function of group and attempt, and of nothing else: whatever changed since a crash, the same attempt is sent with
