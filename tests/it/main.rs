@@ -14,6 +14,7 @@ mod crashes;
 mod crds;
 mod definitions;
 mod disruption;
+mod docs;
 mod doctor;
 mod explain;
 mod lifecycle;
