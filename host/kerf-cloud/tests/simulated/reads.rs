@@ -262,8 +262,10 @@ async fn a_catalog_that_was_pulled_says_what_the_live_account_says() {
         count,
         not_on_sale,
     };
-    let mut world = World::default();
-    world.stock = vec![rule("ecs.g7.*", 0, false), rule("ecs.c7.large", 0, true)];
+    let world = World {
+        stock: vec![rule("ecs.g7.*", 0, false), rule("ecs.c7.large", 0, true)],
+        ..World::default()
+    };
     let cloud = Cloud::start(world).await;
     let class = cloud.class().await;
 
