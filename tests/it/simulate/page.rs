@@ -17,6 +17,9 @@ const KEYBOARD: &str = r#"<script>
   document.documentElement.dataset.detail = document.getElementById("detail").firstChild.textContent; } }
 </script></body>"#;
 
+/// So tall that all of a small page is near it: in a small window nodes come into view frame by frame as those above them are
+/// drawn, and a busy machine draws few frames.
+const WINDOW: &str = "--window-size=1280,4000";
 const QUICKSTART: &str = "examples/quickstart";
 
 /// The page that manifests and arguments make, and the document that a browser makes of it.
@@ -39,6 +42,7 @@ fn open(manifests: &str, arguments: &[&str], folder: &Path) -> (Value, String) {
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
+            WINDOW,
         ])
         .args([
             "--enable-logging=stderr",
