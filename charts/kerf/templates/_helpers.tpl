@@ -83,6 +83,7 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
+  (list "PRICE_CATALOG" $s.priceCatalog)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
   (list "POD_METRICS" $s.podMetrics)
   (list "DISRUPTION_POLL_DURATION" $s.disruptionPollDuration)
