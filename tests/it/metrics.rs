@@ -1,5 +1,6 @@
 //! What a scrape of the running controller shows, on the real control plane.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -140,15 +141,27 @@ const EMPTY: &[Row] = &[
     ),
 ];
 
+/// Waits until a scrape is as the rows say: kerf sees a change after the API server showed it to the test.
 #[track_caller]
-fn check(text: &str, rows: &[Row]) {
-    for (name, labels, range) in rows {
+fn until_rows(stage: &Stage, rows: &[Row]) -> String {
+    let last = RefCell::new(String::new());
+    let seen = stage.until_or_none(|| async {
+        let text = scrape(stage);
+        let wrong = first_wrong(&text, rows);
+        let is_met = wrong.is_none();
+        last.replace(wrong.unwrap_or_default());
+        is_met.then_some(text)
+    });
+    seen.unwrap_or_else(|| panic!("{}", last.borrow()))
+}
+
+/// The first row that the text does not meet, with the text.
+fn first_wrong(text: &str, rows: &[Row]) -> Option<String> {
+    rows.iter().find_map(|(name, labels, range)| {
         let found = value(text, name, labels);
-        assert!(
-            found.is_some_and(|it| range.contains(&it)),
-            "{name}{labels:?} is {found:?} in {text}"
-        );
-    }
+        let is_met = found.is_some_and(|it| range.contains(&it));
+        (!is_met).then(|| format!("{name}{labels:?} is {found:?} in {text}"))
+    })
 }
 
 #[test]
@@ -156,16 +169,16 @@ fn every_series_of_a_cluster_that_grows_and_shrinks_moves() {
     let stage = ready_stage("1s", "");
     stage.apply(&deployment("web", 3, "500m", "512Mi", ""));
     stage.until_bound(3);
-    check(&scrape(&stage), FULL);
+    until_rows(&stage, FULL);
 
     stage.apply(&deployment("web", 0, "500m", "512Mi", ""));
     stage.until_empty();
 
-    let empty = scrape(&stage);
-    check(&empty, EMPTY);
-    assert_eq!(
-        value(&empty, "karpenter_nodes_allocatable", &[]),
-        None,
-        "{empty}"
-    );
+    until_rows(&stage, EMPTY);
+    stage.until("no series of a node", || async {
+        let text = scrape(&stage);
+        value(&text, "karpenter_nodes_allocatable", &[])
+            .is_none()
+            .then_some(())
+    });
 }

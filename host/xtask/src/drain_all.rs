@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Parser;
 use control_plane::Options;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::demo::manifests;
@@ -150,15 +151,18 @@ pub(crate) fn breaches(log: &str) -> u64 {
     audit(log).breaches
 }
 
-/// Pod deletions against evictions, in the order of the log. Pure.
+/// Pod deletions against evictions. Pure.
+///
+/// The log is in the order of the answers, and the kubelet's deletion of an evicted pod may be answered before its
+/// eviction is: what counts is when each was asked.
 fn audit(log: &str) -> Audit {
     let mut found = Audit::default();
     let mut asked = BTreeSet::new();
     let mut gone = BTreeSet::new();
-    for entry in log
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-    {
+    let entries = log.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut entries: Vec<Value> = entries.collect();
+    entries.sort_by_key(received);
+    for entry in entries {
         let object = &entry["objectRef"];
         if object["resource"] != "pods" || object["namespace"] != "default" {
             continue;
@@ -183,6 +187,11 @@ fn audit(log: &str) -> Audit {
         }
     }
     found
+}
+
+/// When the API server received a request, for ordering.
+fn received(entry: &Value) -> Option<Timestamp> {
+    entry["requestReceivedTimestamp"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -220,5 +229,25 @@ mod tests {
             breaches: 1,
         };
         assert_eq!(audit(&log), expected);
+    }
+
+    #[test]
+    fn a_deletion_that_was_answered_before_its_eviction_is_no_breach() {
+        let at = |entry: String, second: u8| {
+            let mut entry: Value = serde_json::from_str(&entry).unwrap();
+            entry["requestReceivedTimestamp"] = format!("2026-01-01T00:00:0{second}.5Z").into();
+            entry.to_string()
+        };
+        let log = [
+            at(entry("delete", "a", None, 200), 2),
+            at(entry("create", "a", Some("eviction"), 201), 1),
+            at(entry("create", "b", Some("eviction"), 201), 4),
+            at(entry("delete", "b", None, 200), 3),
+        ]
+        .join("\n");
+
+        let found = audit(&log);
+
+        assert_eq!((found.evicted, found.breaches), (2, 1));
     }
 }
