@@ -175,6 +175,39 @@ fn an_instance_that_vanished_takes_its_claim_and_node_with_it_and_the_pod_gets_a
     stage.until_bound(1);
 }
 
+/// F69.
+#[test]
+fn pods_of_a_machine_that_was_stopped_but_not_deleted_get_another_and_the_machine_is_deleted() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", ""));
+    stage.start_kerf(&["--garbage-collection-poll-duration", "2s"]);
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    // What a budget protects cannot leave by a drain, and there is nobody to let it go.
+    stage.apply(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: default}\nspec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}",
+    );
+    stage.until_bound(1);
+    let id = stage.instances().remove(0).id;
+
+    assert!(stage.sim.halt(&id));
+    let broken = json!({"metadata": {"annotations": {
+        "node-break.stage.kwok.x-k8s.io/reason": "MachineStopped",
+    }}});
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let name = stage.list::<Node>().remove(0).name_any();
+    stage
+        .runtime
+        .block_on(nodes.patch(&name, &PatchParams::default(), &Patch::Merge(broken)))
+        .unwrap();
+
+    stage.until("the stopped machine is deleted", || async {
+        let mut instances = stage.instances().into_iter();
+        instances.all(|it| it.id != id).then_some(())
+    });
+    stage.until_bound(1);
+}
+
 #[test]
 fn a_pod_that_forbids_disruption_keeps_its_node_until_the_grace_is_over_and_not_longer() {
     let stage = ready_stage("720h", "");

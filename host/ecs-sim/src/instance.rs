@@ -31,6 +31,7 @@ pub(crate) enum Status {
     Starting,
     Running,
     Stopping,
+    Stopped,
 }
 
 impl Status {
@@ -40,6 +41,7 @@ impl Status {
             Self::Starting => "Starting",
             Self::Running => "Running",
             Self::Stopping => "Stopping",
+            Self::Stopped => "Stopped",
         }
     }
 }
@@ -102,6 +104,8 @@ pub(crate) struct Instance {
     pub(crate) deleted_at: Option<Timestamp>,
     /// Set when the platform announced to take a spot machine back.
     pub(crate) recycling: bool,
+    /// Halted by its owner or by the platform, and still there.
+    pub(crate) is_stopped: bool,
     pub(crate) boot: Boot,
     pub(crate) node_name: Option<String>,
 }
@@ -112,6 +116,9 @@ impl Instance {
         if let Some(deleted_at) = self.deleted_at {
             let gone = has_passed(deleted_at, timing.released_after_ms, now);
             return (!gone).then_some(Status::Stopping);
+        }
+        if self.is_stopped {
+            return Some(Status::Stopped);
         }
         if has_passed(self.created_at, timing.running_after_ms, now) {
             return Some(Status::Running);
@@ -180,7 +187,7 @@ impl Instance {
             "DeletionProtection": self.spec.deletion_protection,
             "KeyPairName": self.spec.key_pair,
             "SerialNumber": self.id.trim_start_matches("i-"),
-            "StoppedMode": "Not-applicable",
+            "StoppedMode": if self.is_stopped { "StopCharging" } else { "Not-applicable" },
             "OSType": "linux",
             "OSName": "Alibaba Cloud Linux 3.2104 LTS",
             "ResourceGroupId": "",

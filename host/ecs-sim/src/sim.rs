@@ -188,6 +188,11 @@ impl EcsSim {
         self.app.interrupt(instance_id, after)
     }
 
+    /// Stops a machine without deleting it, as its owner or the platform may do (`Status: Stopped`).
+    pub fn halt(&self, instance_id: &str) -> bool {
+        self.app.halt(instance_id)
+    }
+
     /// What the account pays per hour for the instances that are not deleted.
     pub fn price_per_hour(&self) -> f64 {
         self.app.state().price_per_hour()

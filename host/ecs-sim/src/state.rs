@@ -153,6 +153,7 @@ impl State {
             created_at: now,
             deleted_at: None,
             recycling: false,
+            is_stopped: false,
             boot: Boot::Waiting,
             node_name: None,
         };

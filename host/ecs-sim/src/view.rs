@@ -79,6 +79,14 @@ impl App {
         })
     }
 
+    /// Halts a machine that is not deleted; it stays there. False where there is none.
+    pub(crate) fn halt(&self, id: &str) -> bool {
+        self.state().instances.get_mut(id).is_some_and(|instance| {
+            instance.is_stopped = instance.deleted_at.is_none();
+            instance.is_stopped
+        })
+    }
+
     /// Announces that a spot machine is taken back, and takes it back after a while.
     pub(crate) fn interrupt(
         self: &std::sync::Arc<Self>,

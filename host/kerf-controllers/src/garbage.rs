@@ -77,8 +77,8 @@ fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Those whose instance the cloud does not know by its id either. An instance that lost its tags is still there, and so
-/// is one that another provider made, whose tags are not ours.
+/// Those whose instance the cloud does not know by its id either, or knows as stopped. An instance that lost its tags is
+/// still there, and so is one that another provider made, whose tags are not ours.
 async fn gone<'a>(
     suspects: Vec<&'a NodeClaim>,
     context: &Context,
@@ -98,14 +98,18 @@ async fn gone<'a>(
     let ids: Vec<String> = suspects.iter().map(|(_, id)| id.clone()).collect();
     let found = context.cloud.describe(&ids).await;
     let found = found.map_err(|error| format!("cannot look up instances: {}", chain(&error)))?;
-    let is_there = |id: &String| found.iter().any(|instance| instance.id == *id);
+    let is_there = |id: &String| {
+        let mut alive = found.iter().filter(|instance| !instance.has_stopped());
+        alive.any(|instance| instance.id == *id)
+    };
     let gone = suspects.into_iter().filter(|(_, id)| !is_there(id));
     Ok(gone.map(|(claim, _)| claim).collect())
 }
 
-/// Claims whose recorded instance is not among ours. Pure.
+/// Claims whose recorded instance is not among ours, or is stopped. Pure.
 fn without_instance<'a>(instances: &[Instance], claims: &'a [NodeClaim]) -> Vec<&'a NodeClaim> {
-    let existing: BTreeSet<String> = instances.iter().map(Instance::provider_id).collect();
+    let alive = instances.iter().filter(|it| !it.has_stopped());
+    let existing: BTreeSet<String> = alive.map(Instance::provider_id).collect();
     let is_lost = |claim: &&NodeClaim| {
         claim.metadata.deletion_timestamp.is_none()
             && claim.is_true(condition::LAUNCHED)
@@ -189,7 +193,7 @@ async fn delete_lost(
 }
 
 async fn collect(claim: &NodeClaim, api: &Api<NodeClaim>, context: &Context) {
-    let note = "the cloud does not know its instance any more: it was released from outside, or died at its start";
+    let note = "its instance was released or stopped from outside, or died at its start";
     context
         .events
         .warning(claim, event::DISRUPTION_TERMINATING, note)

@@ -427,6 +427,12 @@ const TABLE: &[(&str, &[&str])] = &[
         &["claims_that_never_become_ready_count_against_the_limit"],
     ),
     (
+        "F69 a machine that was stopped, not deleted",
+        &[
+            "pods_of_a_machine_that_was_stopped_but_not_deleted_get_another_and_the_machine_is_deleted",
+        ],
+    ),
+    (
         "F61 a budget past terminationGracePeriod",
         &["a_budget_does_not_block_a_node_after_its_termination_grace_period"],
     ),

@@ -94,6 +94,6 @@ fn check(state: &State, id: &str, force: bool, now: Timestamp) -> Result<(), Api
             );
             Err(ApiError::new(403, "IncorrectInstanceStatus", message))
         }
-        Status::Starting | Status::Running | Status::Stopping => Ok(()),
+        Status::Starting | Status::Running | Status::Stopping | Status::Stopped => Ok(()),
     }
 }

@@ -77,6 +77,13 @@ impl Instance {
         self.locks.iter().any(|lock| lock == "Recycling")
     }
 
+    /// True if the machine was halted and yet not deleted: by its owner, by a spot interruption that only stops, or by
+    /// the platform before it retires the host. It does not come back by itself.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.status == InstanceStatus::Stopped
+    }
+
     /// The claim that the tags name.
     #[must_use]
     pub fn node_claim(&self) -> Option<&str> {

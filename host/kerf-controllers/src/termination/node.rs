@@ -41,8 +41,13 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
     }
     let claim = context.claim_of(&node);
     delete_claim(claim.as_deref(), &context).await?;
-    if is_lost(&node, &context).await? {
-        return release(&node, &context).await;
+    match machine(&node, &context).await? {
+        Machine::Answers => {}
+        // Nobody is left there who could end its pods: releasing them is all that a drain could still do.
+        Machine::Stopped => {
+            return end(&node, &mut Progress::new(claim.as_deref(), &context)).await;
+        }
+        Machine::Gone => return release(&node, &context).await,
     }
     let node = &set_apart(&node, &context).await?;
     context.reach(failpoint::NODE_SET_APART).await;
@@ -52,12 +57,18 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
         return Ok(Action::requeue(again));
     }
     context.reach(failpoint::DRAINED).await;
-    if !delete_instance(node, &context).await? {
+    end(node, &mut progress).await
+}
+
+/// Deletes the machine and, once it is gone, lets go of the Node.
+async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> {
+    let context = progress.context;
+    if !delete_instance(node, context).await? {
         progress.done(condition::INSTANCE_TERMINATING).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
     context.reach(failpoint::NODE_INSTANCE_DELETED).await;
-    release(node, &context).await
+    release(node, context).await
 }
 
 /// Waits for pods, then for volumes. Returns when to look again; none when the machine may go.
@@ -107,13 +118,22 @@ async fn delete_claim(claim: Option<&NodeClaim>, context: &Context) -> Result<()
         .map_err(|source| Error::kube("delete", claim, source))
 }
 
-/// True if there is nothing left to drain: the Node does not answer, and the cloud says that its instance is gone.
-async fn is_lost(node: &Node, context: &Context) -> Result<bool, Error> {
+/// Whether there is anything left to drain.
+enum Machine {
+    /// It is there, or its Node says that it is.
+    Answers,
+    /// The Node does not answer, and the cloud says that its instance is stopped.
+    Stopped,
+    /// The Node does not answer, and the cloud says that its instance is gone.
+    Gone,
+}
+
+async fn machine(node: &Node, context: &Context) -> Result<Machine, Error> {
     if is_ready(node) {
-        return Ok(false);
+        return Ok(Machine::Answers);
     }
     let Some(id) = instance_id(node) else {
-        return Ok(false);
+        return Ok(Machine::Answers);
     };
     let found = context
         .cloud
@@ -124,7 +144,11 @@ async fn is_lost(node: &Node, context: &Context) -> Result<bool, Error> {
             object: format!("instance {id}"),
             message: crate::error::chain(&error),
         })?;
-    Ok(found.is_empty())
+    Ok(match found.first() {
+        None => Machine::Gone,
+        Some(instance) if instance.has_stopped() => Machine::Stopped,
+        Some(_) => Machine::Answers,
+    })
 }
 
 fn instance_id(node: &Node) -> Option<String> {
