@@ -127,13 +127,36 @@ const FULL: &[Row] = &[
 /// Of the same cluster when the pods are gone.
 const EMPTY: &[Row] = &[
     ("karpenter_nodepools_cost_total", &[], 0.0..=0.0),
-    ("karpenter_nodeclaims_terminated_total", &[], 1.0..=3.0),
     (
-        "karpenter_nodeclaims_disrupted_total",
-        &["reason=\"empty\""],
+        "karpenter_nodeclaims_terminated_total",
+        &["capacity_type=\"", "zone=\"cn-hangzhou-"],
         1.0..=3.0,
     ),
-    ("karpenter_nodes_terminated_total", &[], 1.0..=3.0),
+    (
+        "karpenter_nodeclaims_termination_duration_seconds_count",
+        &["nodepool=\"default\""],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_nodeclaims_disrupted_total",
+        &[
+            "reason=\"empty\"",
+            "consolidation_policy=\"when_empty_or_underutilized\"",
+            "termination_mode=\"graceful\"",
+        ],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_nodes_terminated_total",
+        &["zone=\"cn-hangzhou-"],
+        1.0..=3.0,
+    ),
+    ("karpenter_nodes_drained_total", &[], 1.0..=3.0),
+    (
+        "karpenter_nodes_lifetime_duration_seconds_count",
+        &[],
+        1.0..=3.0,
+    ),
     (
         "karpenter_voluntary_disruption_decisions_total",
         &["decision=\"delete\"", "reason=\"empty\""],

@@ -5,6 +5,7 @@
 pub mod disruption;
 pub mod pods;
 pub mod state;
+pub mod termination;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -19,20 +20,12 @@ use prometheus_client::registry::Registry;
 
 use self::disruption::DisruptionMetrics;
 use self::pods::PodTimes;
+use self::termination::TerminationMetrics;
 
 /// A NodePool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct PoolLabels {
     /// Its name.
-    pub nodepool: String,
-}
-
-/// Why something happened in a NodePool.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ReasonLabels {
-    /// `provisioned`, `empty`, `expired` …
-    pub reason: String,
-    /// The NodePool's name.
     pub nodepool: String,
 }
 
@@ -119,14 +112,10 @@ pub struct Metrics {
     registry: Registry,
     /// NodeClaims made.
     pub nodeclaims_created: Family<CreatedLabels, Counter>,
-    /// NodeClaims gone for good.
-    pub nodeclaims_terminated: Family<PoolLabels, Counter>,
-    /// NodeClaims that kerf itself decided to remove.
-    pub nodeclaims_disrupted: Family<ReasonLabels, Counter>,
+    /// What goes, why, and how long it took.
+    pub termination: TerminationMetrics,
     /// Nodes that registered.
     pub nodes_created: Family<ZoneLabels, Counter>,
-    /// Nodes gone for good.
-    pub nodes_terminated: Family<PoolLabels, Counter>,
     /// Seconds that one planning took, policies included.
     pub scheduling_duration: Family<PlannerLabels, Histogram, Durations>,
     /// Pods that the running plan has to place; 0 between plans.
@@ -165,18 +154,17 @@ impl Default for Metrics {
         let karpenter = registry.sub_registry_with_prefix("karpenter");
         let disruption = DisruptionMetrics::new(karpenter, DURATION_BUCKETS);
         let pod_times = PodTimes::new(karpenter);
+        let termination = TerminationMetrics::new(karpenter);
         let mut metrics = Self {
             registry,
             disruption,
             pod_times,
+            termination,
             queue_depth: Family::default(),
             ignored_pods: Gauge::default(),
             state_unsynced_time: Gauge::default(),
             nodeclaims_created: Family::default(),
-            nodeclaims_terminated: Family::default(),
-            nodeclaims_disrupted: Family::default(),
             nodes_created: Family::default(),
-            nodes_terminated: Family::default(),
             scheduling_duration: Family::new_with_constructor(Durations),
             unschedulable_pods: Family::default(),
             state_nodes: Gauge::default(),
@@ -199,24 +187,9 @@ impl Metrics {
             self.nodeclaims_created.clone(),
         );
         karpenter.register(
-            "nodeclaims_terminated",
-            "NodeClaims terminated",
-            self.nodeclaims_terminated.clone(),
-        );
-        karpenter.register(
-            "nodeclaims_disrupted",
-            "NodeClaims that the controller decided to remove",
-            self.nodeclaims_disrupted.clone(),
-        );
-        karpenter.register(
             "nodes_created",
             "Nodes registered",
             self.nodes_created.clone(),
-        );
-        karpenter.register(
-            "nodes_terminated",
-            "Nodes terminated",
-            self.nodes_terminated.clone(),
         );
         karpenter.register(
             "scheduler_scheduling_duration_seconds",
@@ -341,13 +314,6 @@ mod tests {
     fn the_reference_lists_every_metric() {
         let metrics = Metrics::default();
         // A family without members does not show.
-        let pool = PoolLabels {
-            nodepool: String::new(),
-        };
-        let reason = ReasonLabels {
-            reason: String::new(),
-            nodepool: String::new(),
-        };
         let policy = PolicyLabels {
             nodeclass: String::new(),
             policy: String::new(),
@@ -359,7 +325,6 @@ mod tests {
             min_values_relaxed: String::new(),
         };
         metrics.nodeclaims_created.get_or_create(&created).inc();
-        metrics.nodeclaims_disrupted.get_or_create(&reason).inc();
         let zone = ZoneLabels {
             nodepool: String::new(),
             zone: String::new(),
@@ -370,9 +335,6 @@ mod tests {
             .get_or_create_owned(&PROVISIONER);
         metrics.queue_depth.get_or_create_owned(&PROVISIONER);
         metrics.unschedulable_pods.get_or_create_owned(&PROVISIONER);
-        for family in [&metrics.nodeclaims_terminated, &metrics.nodes_terminated] {
-            family.get_or_create(&pool).inc();
-        }
         metrics
             .reconciles
             .get_or_create(&ReconcileLabels {
@@ -382,6 +344,7 @@ mod tests {
             .inc();
         metrics.policy_calls.get_or_create(&policy).inc();
         metrics.disruption.touch();
+        metrics.termination.touch();
 
         let state = state::example();
         let text = metrics.render(&state).unwrap();

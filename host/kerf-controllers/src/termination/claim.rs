@@ -8,15 +8,16 @@ use kerf_api::names::{annotation, condition, event, finalizer, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
 use kerf_cloud::provider::tags;
+use kerf_core::node_pool::ConsolidationPolicy;
 use kube::api::{DeleteParams, Preconditions};
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
-use crate::metrics::{PoolLabels, ReasonLabels};
 use crate::termination::{instance, node};
 use crate::{clock, failpoint};
 
@@ -46,15 +47,9 @@ pub async fn disrupt(
     disruption: &Disruption<'_>,
 ) -> Result<(), Error> {
     delete(claim, api, disruption.reason, disruption.note).await?;
-    let labels = ReasonLabels {
-        reason: disruption.reason.to_owned(),
-        nodepool: nodepool(claim),
-    };
-    context
-        .metrics
-        .nodeclaims_disrupted
-        .get_or_create(&labels)
-        .inc();
+    let policy = consolidation_policy(claim, disruption.reason, context);
+    let metrics = &context.metrics.termination;
+    metrics.disrupted(claim, disruption.reason, policy);
     Ok(())
 }
 
@@ -83,12 +78,22 @@ pub async fn delete(
     Ok(())
 }
 
-fn nodepool(claim: &NodeClaim) -> String {
-    claim
-        .labels()
-        .get(label::NODEPOOL)
-        .cloned()
-        .unwrap_or_default()
+/// The policy of the claim's NodePool, as Karpenter's metrics write it, where consolidation has chosen the claim.
+fn consolidation_policy(
+    claim: &NodeClaim,
+    reason: &str,
+    context: &Context,
+) -> Option<&'static str> {
+    if !matches!(reason, "underutilized" | "empty") {
+        return None;
+    }
+    let name = claim.labels().get(label::NODEPOOL)?;
+    let pool = context.stores.nodepools.get(&ObjectRef::new(name))?;
+    Some(match kerf_state::node_pool(&pool).pool.disruption.policy {
+        ConsolidationPolicy::WhenEmpty => "when_empty",
+        ConsolidationPolicy::WhenEmptyOrUnderutilized => "when_empty_or_underutilized",
+        ConsolidationPolicy::Balanced => "balanced",
+    })
 }
 
 /// One pass over a claim that is being deleted.
@@ -127,13 +132,7 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         Err(error) if !error.is_not_found() => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    context
-        .metrics
-        .nodeclaims_terminated
-        .get_or_create(&PoolLabels {
-            nodepool: nodepool(claim),
-        })
-        .inc();
+    context.metrics.termination.claim_gone(claim, clock::now());
     tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
     Ok(Action::await_change())
 }

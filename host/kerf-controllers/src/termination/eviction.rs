@@ -50,7 +50,9 @@ pub async fn ask(pod: &Pod, node: &Node, context: &Context) -> SignedDuration {
         }),
         ..EvictParams::default()
     };
-    match bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await {
+    let answer = bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await;
+    context.metrics.termination.eviction(code(&answer));
+    match answer {
         Ok(_) => {
             context.refusals.forget(&uid);
             let note = format!(
@@ -69,6 +71,15 @@ pub async fn ask(pod: &Pod, node: &Node, context: &Context) -> SignedDuration {
             tell(pod, node, context, &error).await;
             wait
         }
+    }
+}
+
+/// The HTTP code of the answer; 0 where there is none.
+fn code<T>(answer: &Result<T, kube::Error>) -> u16 {
+    match answer {
+        Ok(_) => 200,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(_) => 0,
     }
 }
 

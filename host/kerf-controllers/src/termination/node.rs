@@ -16,11 +16,10 @@ use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
 use crate::error::Error;
 use crate::lifecycle::initialization::is_ready;
-use crate::metrics::PoolLabels;
 use crate::termination::drain::{self, Drained};
 use crate::termination::progress::Progress;
 use crate::termination::{instance, volumes};
-use crate::{failpoint, patch};
+use crate::{clock, failpoint, patch};
 
 /// How often a node without pods is looked at (Karpenter: same).
 const DRAIN_POLL: Duration = Duration::from_secs(1);
@@ -67,6 +66,7 @@ async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> 
         progress.done(condition::INSTANCE_TERMINATING).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
+    context.metrics.termination.drained(node);
     context.reach(failpoint::NODE_INSTANCE_DELETED).await;
     release(node, context).await
 }
@@ -212,16 +212,7 @@ async fn release(node: &Node, context: &Context) -> Result<Action, Error> {
         Err(error) if !error.is_not_found() => return Err(error),
         Ok(_) | Err(_) => {}
     }
-    let nodepool = node
-        .labels()
-        .get(label::NODEPOOL)
-        .cloned()
-        .unwrap_or_default();
-    context
-        .metrics
-        .nodes_terminated
-        .get_or_create(&PoolLabels { nodepool })
-        .inc();
+    context.metrics.termination.node_gone(node, clock::now());
     tracing::info!(node = %node.name_any(), "node is gone");
     Ok(Action::await_change())
 }
