@@ -19,6 +19,10 @@ use crate::binary;
 
 type Reply = io::Result<Child>;
 
+/// How much a Go program may grow, in percent, before it collects garbage (100 by default): the servers have the memory,
+/// and share two cores with what is measured.
+const GARBAGE_PERCENT: &str = "300";
+
 /// Owns the thread that starts processes. The thread ends when this is dropped, and takes what it started along.
 #[derive(Debug)]
 pub(crate) struct Launcher {
@@ -66,11 +70,12 @@ impl Launcher {
     fn command(&self, program: &Path, args: &[String]) -> Command {
         let Some(setpriv) = &self.setpriv else {
             let mut command = Command::new(program);
-            command.args(args);
+            command.args(args).env("GOGC", GARBAGE_PERCENT);
             return command;
         };
         let mut command = Command::new(setpriv);
         command
+            .env("GOGC", GARBAGE_PERCENT)
             .args(["--pdeathsig", "KILL", "--"].map(OsString::from))
             .arg(program)
             .args(args)

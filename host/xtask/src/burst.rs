@@ -3,6 +3,7 @@
 //! The floor is measured in the same run: the same pods once more, onto the nodes that are there then, without kerf.
 //! No autoscaler can be faster than that on this machine.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ const RSS_MAX_MIB: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(300);
 const WORLD: &str = "timing: {visibleAfterMs: 0, startingAfterMs: 0, runningAfterMs: 0}\n";
 const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+const NODES: &str = "/api/v1/nodes";
+const ZONE: &str = "topology.kubernetes.io/zone";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Options of `burst`.
@@ -78,9 +81,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let (cpu, rss) = rig.kerf_usage();
     let launches = launches(&rig)?;
     let last_launch = launches.last().copied().context("no launch")?;
-    let nodes = rig.api.list("/api/v1/nodes")?.len();
+    let nodes = rig.api.list(NODES)?.len();
     rig.kill_kerf();
     clear(&mut rig)?;
+    add_spares(&mut rig)?;
     let floor = wave(&mut rig, &rows).context("the floor")?.bound_secs();
 
     let launch_secs = secs(burst.last_created, last_launch);
@@ -174,6 +178,57 @@ fn clear(rig: &mut Rig) -> Result<()> {
     rig.until("no pod", PATIENCE, |rig| {
         Ok(rig.api.list(&format!("{PODS}?limit=1"))?.is_empty())
     })
+}
+
+/// One more node in each zone, as large as the largest there: kube-scheduler does not put pods where a plan did, so that
+/// the last ones would find no room on nodes that the plan had filled.
+fn add_spares(rig: &mut Rig) -> Result<()> {
+    let mut largest: BTreeMap<String, Value> = BTreeMap::new();
+    for node in rig.api.list(NODES)? {
+        let zone = node["metadata"]["labels"][ZONE].as_str();
+        let known = largest.entry(zone.unwrap_or_default().to_owned());
+        let known = known.or_insert_with(|| node.clone());
+        if millicores(&node) > millicores(known) {
+            *known = node;
+        }
+    }
+    for (zone, node) in &largest {
+        rig.api.post(NODES, &spare(zone, node))?;
+    }
+    let wanted = largest.len();
+    rig.until("the spare nodes are ready", PATIENCE, |rig| {
+        let nodes = rig.api.list(&format!("{NODES}?labelSelector=spare"))?;
+        Ok(nodes.iter().filter(|node| is_schedulable(node)).count() == wanted)
+    })
+}
+
+fn spare(zone: &str, node: &Value) -> Value {
+    let name = format!("spare-{zone}");
+    let mut labels = node["metadata"]["labels"].clone();
+    labels["kubernetes.io/hostname"] = json!(name);
+    labels["spare"] = json!("true");
+    let fake = control_plane::FAKE_NODE_ANNOTATION;
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {fake: "fake"}},
+        "status": {
+            "capacity": node["status"]["capacity"], "allocatable": node["status"]["allocatable"],
+            "nodeInfo": node["status"]["nodeInfo"],
+        },
+    })
+}
+
+fn is_schedulable(node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array();
+    taints.is_none_or(Vec::is_empty)
+}
+
+fn millicores(node: &Value) -> u64 {
+    let cpu = node["status"]["allocatable"]["cpu"]
+        .as_str()
+        .unwrap_or_default();
+    let (number, factor) = cpu.strip_suffix('m').map_or((cpu, 1000), |it| (it, 1));
+    number.parse::<u64>().unwrap_or_default() * factor
 }
 
 /// When instances were asked for, in order.

@@ -159,7 +159,9 @@ fn audit(log: &str) -> Audit {
     let mut found = Audit::default();
     let mut asked = BTreeSet::new();
     let mut gone = BTreeSet::new();
-    let entries = log.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let entries = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
     let mut entries: Vec<Value> = entries.collect();
     entries.sort_by_key(received);
     for entry in entries {
