@@ -71,5 +71,5 @@ fn kill_9_between_the_runinstances_reply_and_the_status_write_leaves_one_instanc
 
 #[test]
 fn kill_9_between_the_launch_token_and_the_call_leaves_one_instance_per_claim() {
-    survives_a_kill_at("token-recorded");
+    survives_a_kill_at("token-chosen");
 }

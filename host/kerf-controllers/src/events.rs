@@ -1,11 +1,14 @@
 //! Kubernetes events: what happened, on the object that it happened to.
 //!
-//! An event is a courtesy. It never fails a reconcile, and it never waits long.
+//! An event is a courtesy. It never fails a reconcile, and nothing waits for the API server to take it: events are
+//! queued, and written by a task of their own.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::StreamExt;
+use futures::stream;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
@@ -14,6 +17,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::events::EventType;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use crate::api_call::bounded;
 use crate::clock;
@@ -31,12 +35,38 @@ const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// Events that are remembered; beyond that all are forgotten, which costs no more than repeated events.
 const TOLD_MAX: usize = 20_000;
 
+/// Events that wait to be written. Whoever tells more than the API server takes waits here, for the sake of memory.
+const QUEUE_MAX: usize = 4_096;
+/// Events that are written at the same time: enough to hide the API server's latency, too few to be in others' way.
+const CONCURRENCY: usize = 4;
+
 /// Publishes events in kerf's name. Equal events, text and all, become one with a count; another text is another event.
 #[derive(Clone)]
 pub struct Events {
-    client: Client,
+    queue: mpsc::Sender<Job>,
     instance: String,
     told: Arc<Mutex<HashMap<u64, Told>>>,
+}
+
+/// Writes what [`Events`] publish.
+pub struct EventWriter {
+    client: Client,
+    queue: mpsc::Receiver<Job>,
+    told: Arc<Mutex<HashMap<u64, Told>>>,
+}
+
+/// One write.
+#[derive(Debug)]
+struct Job {
+    key: u64,
+    namespace: String,
+    call: Call,
+}
+
+#[derive(Debug)]
+enum Call {
+    Create(Box<Event>),
+    Count { name: String, series: EventSeries },
 }
 
 /// An event that was published.
@@ -64,14 +94,22 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// `instance` tells apart the replicas.
+    /// `instance` tells apart the replicas. Events are written while the writer runs.
     #[must_use]
-    pub fn new(client: Client, instance: String) -> Self {
-        Self {
+    pub fn new(client: Client, instance: String) -> (Self, EventWriter) {
+        let (sender, queue) = mpsc::channel(QUEUE_MAX);
+        let told = Arc::default();
+        let writer = EventWriter {
             client,
+            queue,
+            told: Arc::clone(&told),
+        };
+        let events = Self {
+            queue: sender,
             instance,
-            told: Arc::default(),
-        }
+            told,
+        };
+        (events, writer)
     }
 
     /// Something went as it should.
@@ -111,34 +149,28 @@ impl Events {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             decide(&mut told, key, object, now)
         };
-        let namespace = object.namespace.as_deref().unwrap_or("default");
-        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let result = match write {
+        let call = match write {
             Write::Nothing => return,
             Write::New { name } => {
                 let event = self.event(name, type_, object, (reason, note), now);
-                let params = PostParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                bounded(events.create(&params, &event)).await
+                Call::Create(Box::new(event))
             }
             Write::Again { name, count } => {
                 let series = EventSeries {
                     count,
                     last_observed_time: MicroTime(now),
                 };
-                let patch = Patch::Merge(json!({ "series": series }));
-                let params = PatchParams::apply(FIELD_MANAGER);
-                bounded(events.patch(&name, &params, &patch)).await
+                Call::Count { name, series }
             }
         };
-        if let Err(error) = result {
-            // It may be gone (the API server keeps events for an hour): the next one is new.
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.remove(&key);
-            tracing::debug!(%reason, object = object.name.as_deref().unwrap_or_default(), %error, "event not published");
-        }
+        let namespace = object.namespace.as_deref().unwrap_or("default").to_owned();
+        let job = Job {
+            key,
+            namespace,
+            call,
+        };
+        // The writer ends with the process only.
+        let _ = self.queue.send(job).await;
     }
 
     fn event(
@@ -168,6 +200,56 @@ impl Events {
             reporting_controller: Some(FIELD_MANAGER.to_owned()),
             reporting_instance: Some(self.instance.clone()),
             ..Event::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for EventWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventWriter").finish_non_exhaustive()
+    }
+}
+
+impl EventWriter {
+    /// Writes events until the process ends.
+    pub async fn run(self) {
+        let Self {
+            client,
+            queue,
+            told,
+        } = self;
+        let jobs = stream::unfold(queue, |mut queue| async {
+            queue.recv().await.map(|job| (job, queue))
+        });
+        jobs.for_each_concurrent(CONCURRENCY, |job| {
+            let (client, told) = (client.clone(), Arc::clone(&told));
+            async move {
+                if let Err(error) = write(&job, client).await {
+                    // It may be gone (the API server keeps events for an hour): the next one is new.
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    told.remove(&job.key);
+                    tracing::debug!(call = ?job.call, %error, "event not published");
+                }
+            }
+        })
+        .await;
+    }
+}
+
+async fn write(job: &Job, client: Client) -> Result<(), kube::Error> {
+    let events: Api<Event> = Api::namespaced(client, &job.namespace);
+    match &job.call {
+        Call::Create(event) => {
+            let params = PostParams {
+                field_manager: Some(FIELD_MANAGER.to_owned()),
+                ..PostParams::default()
+            };
+            bounded(events.create(&params, event)).await.map(drop)
+        }
+        Call::Count { name, series } => {
+            let patch = Patch::Merge(json!({ "series": series }));
+            let params = PatchParams::apply(FIELD_MANAGER);
+            bounded(events.patch(name, &params, &patch)).await.map(drop)
         }
     }
 }

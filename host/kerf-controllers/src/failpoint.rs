@@ -17,8 +17,8 @@ macro_rules! failpoints {
 failpoints! {
     /// The claim exists, and nobody has looked at it yet.
     CLAIM_CREATED = "claim-created";
-    /// The claim carries its launch token, and the cloud was not called yet.
-    TOKEN_RECORDED = "token-recorded";
+    /// The claim has its launch group, and the cloud was not called yet.
+    TOKEN_CHOSEN = "token-chosen";
     /// The attempt is in the claim, and its call is not sent yet.
     ATTEMPT_RECORDED = "attempt-recorded";
     /// The instance exists, and nothing in the cluster says so yet.

@@ -17,7 +17,6 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
 use kerf_state::Tracked;
-use kube::core::DeserializeGuard;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher;
@@ -28,6 +27,7 @@ use crate::capacity_buffer;
 use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
+use crate::lenient::Lenient;
 use crate::pod_events::{self, PodEvent, Tracker};
 use crate::reconciler::{Trigger, Triggered};
 use crate::stores::Stores;
@@ -37,6 +37,10 @@ use crate::watch::{self, OwnedChange, Watched, names};
 mod indexed;
 
 use indexed::effect;
+
+/// Each change of a claim names its pool, and a launch of hundreds changes each several times; a pool's status is a
+/// count of all its claims.
+const POOL_GATHER: Duration = Duration::from_millis(250);
 
 /// The receiving ends for the reconcilers.
 #[derive(Debug)]
@@ -97,7 +101,7 @@ impl Intake {
     #[must_use]
     pub fn new() -> (Self, Stores) {
         let (node_classes, node_class_keys) = Trigger::new();
-        let (nodepools, nodepool_keys) = Trigger::new();
+        let (nodepools, nodepool_keys) = Trigger::gathering(POOL_GATHER);
         let (overlays, overlay_keys) = Trigger::new();
         let (buffers, buffer_keys) = Trigger::new();
         let (nodeclaims, nodeclaim_keys) = Trigger::new();
@@ -247,7 +251,7 @@ impl Start<'_> {
         F: Fn(OwnedChange<K>, Arc<Context>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let api: Api<DeserializeGuard<K>> = Api::all(self.context.client.clone());
+        let api: Api<Lenient<K>> = Api::all(self.context.client.clone());
         let context = Arc::clone(self.context);
         let handle = move |change: OwnedChange<K>| {
             context.cluster.update(|index| match &change {
@@ -336,7 +340,7 @@ impl Start<'_> {
     fn watch<K, F, Fut>(
         &mut self,
         kind: &'static str,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Lenient<K>>,
         config: watcher::Config,
         writer: Option<Writer<K>>,
         handle: F,

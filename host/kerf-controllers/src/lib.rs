@@ -24,6 +24,7 @@ pub mod garbage;
 pub mod http;
 pub mod intake;
 pub mod lease;
+pub mod lenient;
 pub mod lifecycle;
 pub mod memory;
 pub mod metrics;

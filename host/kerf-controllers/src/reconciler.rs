@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
@@ -39,7 +40,10 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + S
 pub struct Trigger<K: Resource<DynamicType = ()>>(Arc<Waiting<K>>);
 
 /// The other end of a [`Trigger`].
-pub struct Triggered<K: Resource<DynamicType = ()>>(Arc<Waiting<K>>);
+pub struct Triggered<K: Resource<DynamicType = ()>> {
+    waiting: Arc<Waiting<K>>,
+    gather: Duration,
+}
 
 struct Waiting<K: Resource<DynamicType = ()>> {
     keys: Mutex<HashSet<ObjectRef<K>>>,
@@ -68,11 +72,18 @@ impl<K: Resource<DynamicType = ()>> Trigger<K> {
     /// A trigger and what its reconciler reads.
     #[must_use]
     pub fn new() -> (Self, Triggered<K>) {
+        Self::gathering(Duration::ZERO)
+    }
+
+    /// As `new`, for objects that each change of many others names: keys wait this long for their like.
+    #[must_use]
+    pub fn gathering(gather: Duration) -> (Self, Triggered<K>) {
         let waiting = Arc::new(Waiting {
             keys: Mutex::default(),
             bell: Notify::new(),
         });
-        (Self(Arc::clone(&waiting)), Triggered(waiting))
+        let trigger = Self(Arc::clone(&waiting));
+        (trigger, Triggered { waiting, gather })
     }
 
     /// Asks for a look at the object.
@@ -89,14 +100,18 @@ impl<K: Resource<DynamicType = ()>> Trigger<K> {
 impl<K: Resource<DynamicType = ()>> Triggered<K> {
     /// Waits for keys and takes all that are there.
     async fn take(&self) -> HashSet<ObjectRef<K>> {
-        loop {
-            let keys =
-                std::mem::take(&mut *self.0.keys.lock().unwrap_or_else(PoisonError::into_inner));
-            if !keys.is_empty() {
-                return keys;
-            }
-            self.0.bell.notified().await;
+        while self.keys().is_empty() {
+            self.waiting.bell.notified().await;
         }
+        if !self.gather.is_zero() {
+            tokio::time::sleep(self.gather).await;
+        }
+        std::mem::take(&mut *self.keys())
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashSet<ObjectRef<K>>> {
+        let keys = &self.waiting.keys;
+        keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -96,8 +96,10 @@ pub async fn run(
     let leash = Arc::<Leash>::default();
     let held = Arc::clone(&leash);
     cloud.client().ask_before_making(move || held.is_held());
+    let (events, writer) = Events::new(client.clone(), identity.clone());
+    supervisor.spawn("events", writer.run());
     let context = Arc::new(Context {
-        events: Events::new(client.clone(), identity.clone()),
+        events,
         cluster: SharedCluster::new(Cluster::with_default_spread(
             settings.default_spread.clone(),
         )),

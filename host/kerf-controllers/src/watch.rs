@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::api::Api;
-use kube::core::DeserializeGuard;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_events};
@@ -19,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::error::describe;
+use crate::lenient::Lenient;
 
 /// What a kind must be to be watched.
 pub trait Watched:
@@ -32,7 +32,7 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + S
 
 /// Watches until the process ends. `synced` is sent after the first whole list went through `handle`.
 pub async fn run<K, F, Fut>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Lenient<K>>,
     config: watcher::Config,
     mut store: Option<Writer<K>>,
     synced: oneshot::Sender<()>,
@@ -101,10 +101,10 @@ impl<K> OwnedChange<K> {
 /// The event with its object, or none when that does not deserialize. An object that was readable and is not any more
 /// stays as it was last understood.
 fn readable<K: Watched>(
-    event: Event<DeserializeGuard<K>>,
+    event: Event<Lenient<K>>,
     broken: &mut HashSet<String>,
 ) -> Option<Event<K>> {
-    let mut read = |guard: DeserializeGuard<K>| match guard.0 {
+    let mut read = |guard: Lenient<K>| match guard.0 {
         Ok(object) => {
             broken.remove(&describe(&object));
             Some(object)

@@ -1,7 +1,7 @@
 //! Launching one instance for one NodeClaim, exactly once.
 //!
-//! The write-ahead rule: the claim carries its launch group before the first call, and every attempt is handed to the
-//! caller's `record` before it is sent. The client token is a function of group, attempt and parameters, and the
+//! The write-ahead rule: every attempt is handed to the caller's `record` before it is sent, and is stored with the
+//! claim's launch group. The client token is a function of group, attempt and parameters, and the
 //! instance's tags carry the group, so whatever dies in between, a later call finds what was made instead of making
 //! it again.
 
@@ -29,7 +29,7 @@ pub struct LaunchRequest {
     pub class: Arc<ResolvedNodeClass>,
     pub node_pool: String,
     pub node_claim: String,
-    /// The launch token, already stored in the claim.
+    /// The launch token; the caller stores it with the first attempt, and chooses the same one again until then.
     pub group: String,
     /// The last attempt that `record` stored; `None` if there was none.
     pub last_attempt: Option<Attempt>,

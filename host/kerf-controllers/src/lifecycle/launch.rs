@@ -1,6 +1,6 @@
 //! Launch: exactly one instance for a claim, whatever dies in between.
 //!
-//! The write-ahead rule: the launch group is in the claim before the first call, and every attempt before its call.
+//! The write-ahead rule: every attempt is in the claim before its call, the first one with the launch group.
 //! What a call that nobody remembers has made is found again by its tags.
 
 use std::collections::BTreeMap;
@@ -92,8 +92,8 @@ pub async fn advance(
             return Ok(Step::Again(CLASS_RETRY));
         }
     };
-    record_group(draft, api).await?;
-    context.reach(failpoint::TOKEN_RECORDED).await;
+    choose_group(draft);
+    context.reach(failpoint::TOKEN_CHOSEN).await;
     let request = request(&draft.claim, &class, context);
     let origin = Origin::of(&draft.claim, &class, context);
     let outcome = launch(draft, api, context, (&request, &origin)).await;
@@ -101,14 +101,14 @@ pub async fn advance(
     settle(draft, api, context, &class, outcome).await
 }
 
-/// Writes the launch group into the claim, once.
-async fn record_group(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
+/// Gives the claim its launch group. It is written with the first attempt; until then the same one is chosen again.
+fn choose_group(draft: &mut Draft) {
     if draft
         .claim
         .annotations()
         .contains_key(annotation::LAUNCH_GROUP)
     {
-        return Ok(());
+        return;
     }
     // The uid is unique for all time, so nothing of a deleted claim of the same name can be taken for this one's.
     let group = draft.claim.uid().unwrap_or_else(|| draft.name());
@@ -116,7 +116,6 @@ async fn record_group(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Err
     annotations.insert(annotation::LAUNCH_GROUP.to_owned(), group);
     annotations.insert(annotation::LAUNCH_ORDINAL.to_owned(), "0".to_owned());
     annotations.insert(annotation::LAUNCH_SIZE.to_owned(), "1".to_owned());
-    draft.write(api).await
 }
 
 /// Calls the cloud; each attempt is stored in the claim before it is sent, with what it is made from.
