@@ -141,7 +141,7 @@ const EMPTY: &[Row] = &[
         "karpenter_nodeclaims_disrupted_total",
         &[
             "reason=\"empty\"",
-            "consolidation_policy=\"when_empty_or_underutilized\"",
+            "consolidation_policy=\"when_empty\"",
             "termination_mode=\"graceful\"",
         ],
         1.0..=3.0,
