@@ -1,6 +1,7 @@
 //! `cargo xtask bench burst`: thousands of pods at once, on nothing; how soon is everything launched and bound?
 //!
-//! The floor is measured in the same run: the same pods once more, onto the nodes that are there then, without kerf.
+//! On the instance types of upstream's kwok provider, because that is what upstream was measured on; `--catalog` takes
+//! those of the embedded catalog. The floor is measured in the same run: the same pods once more, onto the nodes that are there then, without kerf.
 //! No autoscaler can be faster than that on this machine.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use crate::audit::{Act, Audit};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
-use crate::{bench, process};
+use crate::{bench, process, upstream_world, workspace};
 
 /// What the issue asks for.
 const LAUNCH_MAX_SECS: f64 = 2.5;
@@ -36,8 +37,11 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 #[derive(Debug, Parser)]
 #[command(name = "burst", no_binary_name = true)]
 struct Args {
-    /// Table of ReplicaSets.
-    file: PathBuf,
+    /// Another table of ReplicaSets.
+    file: Option<PathBuf>,
+    /// Sell what Alibaba Cloud sells: smaller machines, so that there are a dozen times as many.
+    #[arg(long)]
+    catalog: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -62,7 +66,9 @@ impl Wave {
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let rows = workload::read(&args.file)?;
+    let table = args.file.clone();
+    let table = table.unwrap_or_else(|| workspace::root().join(upstream_world::TABLE));
+    let rows = workload::read(&table)?;
     if !args.no_build {
         process::build_release()?;
     }
@@ -70,11 +76,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         audit_log: true,
         ..Options::default()
     };
-    let mut rig = Rig::start("burst", Build::Release, options, WORLD)?;
-    rig.api.delete("/apis/karpenter.sh/v1/nodepools/default")?;
-    manifests::apply(&rig.api, &pool())?;
-    rig.start_kerf(&["--batch-idle-duration", "1s"])?;
-    rig.until("the pool is ready", PATIENCE, pool_is_ready)?;
+    let mut rig = start(args.catalog, options)?;
     let (idle_cpu, idle_rss) = rig.kerf_usage();
 
     let burst = wave(&mut rig, &rows)?;
@@ -90,7 +92,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let launch_secs = secs(burst.last_created, last_launch);
     let bound_max = BOUND_MAX_SECS.max(FLOOR_FACTOR_MAX * floor);
     let result = json!({
-        "pods": workload::pods(&rows), "nodes": nodes, "launches": launches.len(),
+        "pods": workload::pods(&rows), "nodes": nodes, "types": if args.catalog { "catalog" } else { "upstream" }, "launches": launches.len(),
         "createSeconds": secs(burst.first_created, burst.last_created),
         "lastPodToLastLaunchSeconds": launch_secs, "lastPodToLastLaunchMax": LAUNCH_MAX_SECS,
         "lastPodToAllBoundSeconds": burst.bound_secs(), "lastPodToAllBoundMax": bound_max,
@@ -107,6 +109,22 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("a figure is beyond its limit");
     }
     Ok(())
+}
+
+/// A control plane, and kerf in one of the two worlds.
+fn start(is_catalog: bool, options: Options) -> Result<Rig> {
+    if !is_catalog {
+        let world = upstream_world::world().to_string();
+        let mut rig = Rig::start("burst", Build::Release, options, &world)?;
+        upstream_world::start(&mut rig, &pool(), &[])?;
+        return Ok(rig);
+    }
+    let mut rig = Rig::start("burst", Build::Release, options, WORLD)?;
+    rig.api.delete("/apis/karpenter.sh/v1/nodepools/default")?;
+    manifests::apply(&rig.api, &pool())?;
+    rig.start_kerf(&["--batch-idle-duration", "1s"])?;
+    rig.until("the pool is ready", PATIENCE, pool_is_ready)?;
+    Ok(rig)
 }
 
 fn secs(from: Timestamp, to: Timestamp) -> f64 {

@@ -31,6 +31,7 @@ mod scale_in;
 mod simulate_bench;
 mod suites;
 mod tidy;
+mod upstream_world;
 mod vectors;
 mod workload;
 mod workspace;

@@ -4,7 +4,6 @@
 //! When nodes went and how many pods waited is read from the API server's audit log, so that no poll misses it.
 
 mod story;
-mod world;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,12 +19,10 @@ use crate::audit::{Act, Audit};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
-use crate::{bench, burst, process, workspace};
+use crate::{bench, process, upstream_world, workspace};
 use story::Story;
 
 const RUN: &str = "scale-in";
-/// The table of design.md, kept here so that the measurement needs nothing else.
-const TABLE: &str = "host/xtask/data/scale_replicasets.csv";
 const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Longer than consolidateAfter, a slow decision and the rest after it together, also on a busy machine: what has not changed
@@ -79,7 +76,8 @@ impl Fleet {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
     let table = args.table.clone();
-    let rows = workload::read(&table.unwrap_or_else(|| workspace::root().join(TABLE)))?;
+    let rows =
+        workload::read(&table.unwrap_or_else(|| workspace::root().join(upstream_world::TABLE)))?;
     let build = match args.dev {
         true => Build::Dev,
         false => Build::Release,
@@ -91,8 +89,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         audit_log: true,
         ..Options::default()
     };
-    let mut rig = Rig::start(RUN, build, options, &world::world().to_string())?;
-    start(&mut rig, args.spot_to_spot)?;
+    let mut rig = Rig::start(RUN, build, options, &upstream_world::world().to_string())?;
+    let gates = format!("SpotToSpotConsolidation={}", args.spot_to_spot);
+    upstream_world::start(&mut rig, &pool(), &["--feature-gates", &gates])?;
 
     let place_secs = place(&mut rig, &rows)?;
     let (place_cpu, place_rss) = rig.kerf_usage();
@@ -175,26 +174,21 @@ fn pods_after(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.replicas_after).sum()
 }
 
-fn start(rig: &mut Rig, is_spot_to_spot: bool) -> Result<()> {
-    rig.api.delete("/apis/karpenter.sh/v1/nodepools/default")?;
-    manifests::apply(&rig.api, &world::node_class())?;
-    manifests::apply(&rig.api, &world::pool())?;
-    let prices = rig.folder().join("prices.json");
-    std::fs::write(&prices, world::prices().to_string())
-        .with_context(|| format!("cannot write {}", prices.display()))?;
-    let prices = prices.display().to_string();
-    let gates = format!("SpotToSpotConsolidation={is_spot_to_spot}");
-    rig.start_kerf(&[
-        "--batch-idle-duration",
-        "1s",
-        "--vm-memory-overhead-percent",
-        "0",
-        "--price-catalog",
-        &prices,
-        "--feature-gates",
-        &gates,
-    ])?;
-    rig.until("the pool is ready", PATIENCE, burst::pool_is_ready)
+/// Both capacity types, every type, default budgets.
+fn pool() -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "scale"},
+        "spec": {
+            "template": {"spec": {
+                "requirements": [
+                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
+                ],
+                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
+            }},
+            "disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "10s"},
+        },
+    })
 }
 
 /// Creates all pods and waits until all are bound; how long that took after the last was created.
@@ -287,7 +281,7 @@ fn fleet(rig: &Rig) -> Result<Fleet> {
         let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default();
         let name = label("node.kubernetes.io/instance-type");
         let capacity_type = label(CAPACITY_TYPE);
-        fleet.hourly += world::price(name, capacity_type)
+        fleet.hourly += upstream_world::price(name, capacity_type)
             .with_context(|| format!("a node is of the type {name:?} ({capacity_type:?})"))?;
         let kind = format!("{name} {capacity_type}");
         *fleet.types.entry(kind).or_default() += 1;

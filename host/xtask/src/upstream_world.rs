@@ -1,14 +1,23 @@
 //! What there is to buy: upstream's kwok types in its zones, with its overhead, as ecs-sim sells them and kerf prices them.
 
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::rig::{CLUSTER_ID, REGION};
+use crate::burst;
+use crate::demo::manifests;
+use crate::rig::{CLUSTER_ID, REGION, Rig};
 use crate::workload::{UPSTREAM_SPOT_PART, UPSTREAM_ZONES, upstream_types};
+
+/// The table of design.md, kept here so that the measurements need nothing else.
+pub(crate) const TABLE: &str = "host/xtask/data/scale_replicasets.csv";
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const DISCOVERY: &str = "my-cluster";
 
 /// The simulator's world.
-pub(super) fn world() -> Value {
+pub(crate) fn world() -> Value {
     let vswitches = UPSTREAM_ZONES.iter().enumerate().map(|(idx, zone)| {
         json!({
             "id": format!("vsw-{zone}"), "zone": zone, "cidr": format!("10.0.{}.0/20", 16 * idx),
@@ -42,7 +51,7 @@ fn whole_percent(mut sold: Value) -> Value {
 }
 
 /// Prices for kerf, in its catalog format.
-pub(super) fn prices() -> Value {
+pub(crate) fn prices() -> Value {
     let types = upstream_types().into_iter().map(|it| {
         let offerings = UPSTREAM_ZONES.iter().flat_map(|zone| {
             [("on-demand", it.price), ("spot", it.price * UPSTREAM_SPOT_PART)].map(
@@ -65,7 +74,7 @@ pub(super) fn prices() -> Value {
 }
 
 /// The price per hour of a node; none for a type that is not upstream's.
-pub(super) fn price(name: &str, capacity_type: &str) -> Option<f64> {
+pub(crate) fn price(name: &str, capacity_type: &str) -> Option<f64> {
     let found = upstream_types().into_iter().find(|it| it.name == name)?;
     match capacity_type {
         "on-demand" => Some(found.price),
@@ -75,7 +84,7 @@ pub(super) fn price(name: &str, capacity_type: &str) -> Option<f64> {
 }
 
 /// A class whose kubelets keep back what upstream's types do: 100m and 10Mi; 16 pods per core, 1,024 at most.
-pub(super) fn node_class() -> Value {
+pub(crate) fn node_class() -> Value {
     let discovery = json!([{"tags": {"karpenter.sh/discovery": DISCOVERY}}]);
     json!({
         "apiVersion": "karpenter.alibabacloud.com/v1alpha1", "kind": "ECSNodeClass", "metadata": {"name": "default"},
@@ -94,21 +103,20 @@ pub(super) fn node_class() -> Value {
     })
 }
 
-/// Both capacity types, every type, default budgets.
-pub(super) fn pool() -> Value {
-    json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "scale"},
-        "spec": {
-            "template": {"spec": {
-                "requirements": [
-                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
-                ],
-                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
-            }},
-            "disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "10s"},
-        },
-    })
+/// Starts kerf in this world, with the pool and more arguments, and waits until the pool is ready.
+pub(crate) fn start(rig: &mut Rig, pool: &Value, more: &[&str]) -> Result<()> {
+    rig.api.delete("/apis/karpenter.sh/v1/nodepools/default")?;
+    manifests::apply(&rig.api, &node_class())?;
+    manifests::apply(&rig.api, pool)?;
+    let file = rig.folder().join("prices.json");
+    std::fs::write(&file, prices().to_string())
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    let file = file.display().to_string();
+    let mut args = vec!["--batch-idle-duration", "1s", "--price-catalog", &file];
+    args.extend(["--vm-memory-overhead-percent", "0"]);
+    args.extend(more);
+    rig.start_kerf(&args)?;
+    rig.until("the pool is ready", PATIENCE, burst::pool_is_ready)
 }
 
 #[cfg(test)]
