@@ -4,7 +4,10 @@ use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::scenarios::{deployment, ready_stage};
+use kerf_api::nodeclaim::NodeClaim;
+use kube::ResourceExt;
+
+use crate::scenarios::{ECSNODECLASS, deployment, pool};
 use crate::stage::Stage;
 
 /// The text of `/metrics`.
@@ -62,7 +65,18 @@ const FULL: &[Row] = &[
         &[CPU, "nodepool=\"default\""],
         1.5..=1.5,
     ),
+    ("karpenter_nodes_total_pod_limits", &[CPU], 3.0..=3.0),
     ("karpenter_nodes_system_overhead", &[CPU], 0.001..=1.0),
+    (
+        "karpenter_pods_state",
+        &[
+            "/replicasets/web",
+            "scheduled=\"true\"",
+            "nodepool=\"default\"",
+            "phase=\"Running\",ready=\"true\",managed=\"true\"",
+        ],
+        3.0..=3.0,
+    ),
     (
         "karpenter_nodes_current_lifetime_seconds",
         &["managed=\"true\""],
@@ -113,6 +127,49 @@ const FULL: &[Row] = &[
         3.0..=3.0,
     ),
     (
+        "karpenter_pods_startup_duration_seconds",
+        &["quantile=\"0.99\""],
+        0.001..=MANY,
+    ),
+    (
+        "karpenter_pods_scheduling_decision_duration_seconds_count",
+        &[],
+        3.0..=3.0,
+    ),
+    (
+        "karpenter_pods_provisioning_bound_duration_seconds_count",
+        &[],
+        3.0..=3.0,
+    ),
+    (
+        "karpenter_pods_provisioning_startup_duration_seconds_count",
+        &[],
+        3.0..=3.0,
+    ),
+    (
+        "karpenter_cloudprovider_duration_seconds_count",
+        &[
+            "controller=\"nodeclaim.lifecycle\",method=\"Create\"",
+            "provider=\"alibabacloud\"",
+        ],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_voluntary_disruption_eligible_nodes",
+        &["reason=\"underutilized\""],
+        0.0..=0.0,
+    ),
+    (
+        "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count",
+        &["reason=\"underutilized\",consolidation_type=\"multi\""],
+        1.0..=MANY,
+    ),
+    (
+        "karpenter_voluntary_disruption_consolidation_timeouts_total",
+        &["consolidation_type=\"single\""],
+        0.0..=0.0,
+    ),
+    (
         "karpenter_scheduler_scheduling_duration_seconds_count",
         &[PROVISIONER],
         1.0..=MANY,
@@ -124,18 +181,104 @@ const FULL: &[Row] = &[
     ),
 ];
 
+/// What objects of the same cluster say of themselves.
+const CONDITIONS: &[Row] = &[
+    (
+        "operator_nodeclaim_status_condition_count",
+        &[
+            "type=\"Ready\",status=\"True\"",
+            "nodepool=\"default\",nodeclass=\"default\"",
+        ],
+        1.0..=3.0,
+    ),
+    (
+        "operator_nodeclaim_status_condition_current_status_seconds",
+        &["type=\"Launched\",status=\"True\""],
+        0.001..=MANY,
+    ),
+    (
+        "operator_nodeclaim_status_condition_transitions_total",
+        &["type=\"Launched\",status=\"True\""],
+        1.0..=3.0,
+    ),
+    (
+        "operator_nodeclaim_status_condition_transition_seconds_count",
+        &["type=\"Registered\",status=\"Unknown\""],
+        1.0..=3.0,
+    ),
+    (
+        "operator_node_status_condition_count",
+        &["type=\"Ready\",status=\"True\"", "initialized=\"true\""],
+        1.0..=3.0,
+    ),
+    (
+        "operator_nodepool_status_condition_count",
+        &["name=\"default\",type=\"Ready\",status=\"True\""],
+        1.0..=1.0,
+    ),
+    (
+        "operator_ecsnodeclass_status_condition_count",
+        &["name=\"default\",type=\"Ready\",status=\"True\""],
+        1.0..=1.0,
+    ),
+];
+
+/// After one of its NodeClaims was deleted with its pods.
+const DRAINED: &[Row] = &[
+    (
+        "karpenter_pods_drained_total",
+        &["reason=\"Forceful Termination\""],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_pods_eviction_requests_total",
+        &["code=\"200\""],
+        1.0..=3.0,
+    ),
+    (
+        "karpenter_nodes_termination_duration_seconds_count",
+        &["nodepool=\"default\""],
+        1.0..=1.0,
+    ),
+    (
+        "karpenter_nodes_termination_duration_seconds",
+        &["nodepool=\"default\"", "quantile=\"1\""],
+        0.001..=MANY,
+    ),
+    (
+        "karpenter_nodeclaims_instance_termination_duration_seconds_count",
+        &["nodepool=\"default\""],
+        1.0..=1.0,
+    ),
+    (
+        "karpenter_cloudprovider_errors_total",
+        &["method=\"Delete\"", "error=\"NodeClaimNotFoundError\""],
+        1.0..=MANY,
+    ),
+    (
+        "operator_nodeclaim_termination_duration_seconds_count",
+        &["nodepool=\"default\""],
+        1.0..=1.0,
+    ),
+    (
+        "operator_node_termination_duration_seconds_count",
+        &["nodepool=\"default\""],
+        1.0..=1.0,
+    ),
+];
+
 /// Of the same cluster when the pods are gone.
 const EMPTY: &[Row] = &[
     ("karpenter_nodepools_cost_total", &[], 0.0..=0.0),
     (
         "karpenter_nodeclaims_terminated_total",
         &["capacity_type=\"", "zone=\"cn-hangzhou-"],
-        1.0..=3.0,
+        1.0..=6.0,
     ),
     (
         "karpenter_nodeclaims_termination_duration_seconds_count",
         &["nodepool=\"default\""],
-        1.0..=3.0,
+        1.0..=6.0,
     ),
     (
         "karpenter_nodeclaims_disrupted_total",
@@ -144,23 +287,33 @@ const EMPTY: &[Row] = &[
             "consolidation_policy=\"when_empty\"",
             "termination_mode=\"graceful\"",
         ],
-        1.0..=3.0,
+        1.0..=6.0,
     ),
     (
         "karpenter_nodes_terminated_total",
         &["zone=\"cn-hangzhou-"],
-        1.0..=3.0,
+        1.0..=6.0,
     ),
-    ("karpenter_nodes_drained_total", &[], 1.0..=3.0),
+    ("karpenter_nodes_drained_total", &[], 1.0..=6.0),
     (
         "karpenter_nodes_lifetime_duration_seconds_count",
         &[],
-        1.0..=3.0,
+        1.0..=6.0,
     ),
     (
         "karpenter_voluntary_disruption_decisions_total",
         &["decision=\"delete\"", "reason=\"empty\""],
-        1.0..=3.0,
+        1.0..=6.0,
+    ),
+    (
+        "karpenter_voluntary_disruption_decisions_by_nodepool_total",
+        &["nodepool=\"default\"", "reason=\"empty\""],
+        1.0..=6.0,
+    ),
+    (
+        "karpenter_pods_disruption_initiated_total",
+        &["reason=\"empty\""],
+        0.0..=0.0,
     ),
 ];
 
@@ -189,12 +342,25 @@ fn first_wrong(text: &str, rows: &[Row]) -> Option<String> {
 
 #[test]
 fn every_series_of_a_cluster_that_grows_and_shrinks_moves() {
-    let stage = ready_stage("1s", "");
-    stage.apply(&deployment("web", 3, "500m", "512Mi", ""));
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("1s", ""));
+    stage.start_kerf(&["--pod-metrics"]);
+    let web = |replicas| {
+        let web = deployment("web", replicas, "500m", "512Mi", "");
+        web.replace("resources: {", "resources: {limits: {cpu: \"1\"}, ")
+    };
+    stage.apply(&web(3));
     stage.until_bound(3);
     until_rows(&stage, FULL);
+    until_rows(&stage, CONDITIONS);
 
-    stage.apply(&deployment("web", 0, "500m", "512Mi", ""));
+    let claims: Vec<NodeClaim> = stage.list();
+    stage.delete::<NodeClaim>(&claims[0].name_any());
+    until_rows(&stage, DRAINED);
+    stage.until_bound(3);
+
+    stage.apply(&web(0));
     stage.until_empty();
 
     until_rows(&stage, EMPTY);

@@ -100,6 +100,12 @@ impl SharedCluster {
         self.read(|index| index.claims_of(provider_id).map(str::to_owned).collect())
     }
 
+    /// How many pods on the Node must run elsewhere when it goes.
+    #[must_use]
+    pub fn reschedulable_pods(&self, node: &str) -> usize {
+        self.read(|index| index.reschedulable_pods(node))
+    }
+
     fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
         look(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }

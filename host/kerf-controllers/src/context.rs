@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::Node;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::NodePool;
 use kerf_api::requirement::NodeClassReference;
-use kerf_cloud::provider::Provider;
 use kerf_core::ids::NodePoolName;
 use kerf_core::instance_type::InstanceType;
 use kerf_core::snapshot::Snapshot;
@@ -15,6 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
 use crate::capacity_buffer::Buffers;
+use crate::cloud::Cloud;
 use crate::cluster::SharedCluster;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
@@ -39,7 +39,7 @@ pub struct Context {
     /// What reconcilers read.
     pub stores: Stores,
     /// The cloud.
-    pub cloud: Provider,
+    pub cloud: Cloud,
     /// ECSNodeClasses as they were resolved.
     pub classes: Classes,
     /// What plans said about CapacityBuffers.

@@ -112,8 +112,10 @@ async fn decided(context: &Arc<Context>, now: Timestamp) -> Option<Decided> {
     let decided =
         tokio::task::spawn_blocking(move || decide::with_policies(snapshot, &shared, now)).await;
     let seconds = started.elapsed().as_secs_f64();
-    context.metrics.disruption.decided(seconds);
-    decided
+    let decided = decided
         .inspect_err(|error| tracing::error!(%error, "a decision about disruption died: our bug; tried again"))
-        .ok()
+        .ok()?;
+    let metrics = &context.metrics.disruption;
+    metrics.decided(seconds, &decided.decision.report);
+    Some(decided)
 }

@@ -20,6 +20,9 @@ use crate::error::chain;
 use crate::lifecycle::initialization::is_ready;
 use crate::termination::claim::{Disruption, disrupt};
 
+/// Karpenter's name for it, in metrics.
+const CONTROLLER: &str = "nodeclaim.garbagecollection";
+
 /// Since when each suspect has been one.
 type Suspects = BTreeMap<String, Instant>;
 
@@ -44,7 +47,7 @@ pub async fn run(context: Arc<Context>) {
 /// Our instances, then the claims: a claim that is missing in this answer was missing when the instances were listed.
 /// The API server itself is asked, since the watch may lag.
 async fn both_sides(context: &Context) -> Result<(Vec<Instance>, Vec<NodeClaim>), String> {
-    let instances = context.cloud.list_ours().await;
+    let instances = context.cloud.on(CONTROLLER).list_ours().await;
     let instances =
         instances.map_err(|error| format!("cannot list our instances: {}", chain(&error)))?;
     let api: Api<NodeClaim> = Api::all(context.client.clone());
@@ -96,7 +99,7 @@ async fn gone<'a>(
         return Ok(Vec::new());
     }
     let ids: Vec<String> = suspects.iter().map(|(_, id)| id.clone()).collect();
-    let found = context.cloud.describe(&ids).await;
+    let found = context.cloud.on(CONTROLLER).describe(&ids).await;
     let found = found.map_err(|error| format!("cannot look up instances: {}", chain(&error)))?;
     let is_there = |id: &String| {
         let mut alive = found.iter().filter(|instance| !instance.has_stopped());
@@ -148,7 +151,7 @@ async fn delete_orphans(
     if ripe.is_empty() {
         return;
     }
-    for (instance, outcome) in context.cloud.delete(&ripe).await {
+    for (instance, outcome) in context.cloud.on(CONTROLLER).delete(&ripe).await {
         tracing::warn!(%instance, ?outcome, "deleted an instance of ours that no NodeClaim claims");
         context.metrics.orphans_deleted.inc();
     }

@@ -11,10 +11,14 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 use axum::routing::get;
+use prometheus_client::encoding::prometheus_text;
 use tokio::net::TcpListener;
 
 use crate::context::Context;
+use crate::metrics::Metrics;
 use crate::{clock, metrics};
 
 /// Where the process listens.
@@ -82,7 +86,7 @@ pub fn probes(served: Served) -> Router {
         .with_state(served)
 }
 
-async fn scrape(State(served): State<Served>) -> Result<String, StatusCode> {
+async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, StatusCode> {
     let is_ready = served.is_ready.load(Ordering::Acquire);
     let unsynced = match is_ready {
         true => 0.0,
@@ -90,19 +94,22 @@ async fn scrape(State(served): State<Served>) -> Result<String, StatusCode> {
     };
     served.context.metrics.state_unsynced_time.set(unsynced);
     let state = state(&served.context, is_ready);
-    let text = state.and_then(|state| served.context.metrics.render(&state));
-    text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    let text = state.and_then(|state| served.context.metrics.render(&state, clock::now()));
+    let typed = text.map(|text| ([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], text));
+    typed.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The series of nodes, pools and, on wish, pods; none before the cluster is known.
+/// The series of nodes, pools, conditions and, on wish, pods; none before the cluster is known.
 fn state(context: &Context, is_ready: bool) -> Result<String, fmt::Error> {
     let settings = &context.settings;
     if !is_ready || !settings.has_state_metrics {
         return Ok(String::new());
     }
-    let times = &context.metrics.pod_times;
-    let waiting = settings.has_pod_metrics.then_some(times);
-    metrics::state::render(&context.snapshot(), waiting, clock::now())
+    let now = clock::now();
+    let Metrics { pods, costs, .. } = &*context.metrics;
+    let mut text = metrics::state::render(&context.snapshot(), pods, costs, now)?;
+    text.push_str(&metrics::conditions::render(&context.stores, now));
+    Ok(text)
 }
 
 async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {

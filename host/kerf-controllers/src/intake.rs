@@ -28,6 +28,7 @@ use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
 use crate::lenient::Lenient;
+use crate::metrics::conditions::Observed;
 use crate::pod_events::{self, PodEvent, Tracker};
 use crate::reconciler::{Trigger, Triggered};
 use crate::stores::Stores;
@@ -296,6 +297,7 @@ impl Start<'_> {
         let api = Api::all(self.context.client.clone());
         let context = Arc::clone(self.context);
         let handle = move |change: OwnedChange<CapacityBuffer>| {
+            note_conditions(&change, &context);
             match &change {
                 OwnedChange::Deleted(buffer) => capacity_buffer::remove(buffer, &context),
                 OwnedChange::Listed(buffers) => capacity_buffer::retain(buffers, &context),
@@ -357,6 +359,7 @@ impl Start<'_> {
 }
 
 async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, context: Arc<Context>) {
+    note_conditions(&change, &context);
     for claim in change.objects() {
         triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
         if let Some(pool) = claim.labels().get(label::NODEPOOL) {
@@ -376,6 +379,7 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
 }
 
 async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Context>) {
+    note_conditions(&change, &context);
     for node in change.objects() {
         triggers.nodes.send(ObjectRef::new(&node.name_any()));
         if let Some(claim) = context.claim_of(node) {
@@ -385,6 +389,7 @@ async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Co
 }
 
 async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers, context: Arc<Context>) {
+    note_conditions(&change, &context);
     for name in names(change.objects()) {
         triggers.nodepools.send(ObjectRef::new(&name));
     }
@@ -403,6 +408,7 @@ async fn on_node_classes(
     triggers: Triggers,
     context: Arc<Context>,
 ) {
+    note_conditions(&change, &context);
     let mut concerned: Vec<String> = names(change.objects()).collect();
     if let OwnedChange::Deleted(class) = &change {
         context.classes.remove(&class.name_any());
@@ -422,6 +428,12 @@ async fn on_node_classes(
     }
 }
 
+fn note_conditions<K: Observed>(change: &OwnedChange<K>, context: &Context) {
+    if let Some(conditions) = &context.metrics.conditions {
+        conditions.observe(change, clock::now());
+    }
+}
+
 /// Tells the index at once, and the claims' status a little later, that pods came or left.
 fn note_pods(
     change: &OwnedChange<Pod>,
@@ -435,13 +447,13 @@ fn note_pods(
         OwnedChange::Deleted(pod) => tracker.observe(pod, true).into_iter().collect(),
         OwnedChange::Listed(pods) => tracker.reset(pods),
     };
-    let times = &context.metrics.pod_times;
-    match change {
-        OwnedChange::Applied(pod) => times.observe(pod),
-        OwnedChange::Deleted(pod) => times.forget(pod),
-        OwnedChange::Listed(pods) => times.reset(pods),
-    }
     let at = clock::now();
+    let metrics = &context.metrics.pods;
+    match change {
+        OwnedChange::Applied(pod) => metrics.observe(pod, at),
+        OwnedChange::Deleted(pod) => metrics.forget(pod),
+        OwnedChange::Listed(pods) => metrics.reset(pods, at),
+    }
     for node in nodes {
         context.cluster.note_pod_event(&node, at);
         // A full channel means that pods come and go everywhere; the next event of this node is enough.

@@ -12,6 +12,7 @@ pub mod adoption;
 pub mod api_call;
 pub mod capacity_buffer;
 pub mod clock;
+pub mod cloud;
 pub mod cluster;
 pub mod context;
 pub mod disruption;

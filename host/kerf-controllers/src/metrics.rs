@@ -2,25 +2,60 @@
 //!
 //! One table: a metric that is not a field of [`Metrics`] does not exist.
 
+mod build;
+pub mod cloud;
+pub mod conditions;
+pub mod cost;
 pub mod disruption;
+pub mod draining;
 pub mod pods;
+pub mod scheduling;
 pub mod state;
+mod summary;
 pub mod termination;
+mod text;
+pub mod zones;
+
+#[cfg(test)]
+mod parity;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::prometheus_text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::cloud::CloudMetrics;
+use self::conditions::ConditionMetrics;
+use self::cost::CostErrors;
 use self::disruption::DisruptionMetrics;
-use self::pods::PodTimes;
+use self::draining::DrainMetrics;
+use self::pods::PodMetrics;
+use self::scheduling::SchedulingMetrics;
 use self::termination::TerminationMetrics;
+
+/// What a scrape shows besides what is always shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope {
+    /// Nodes, NodePools, the lives of pods, and the conditions of objects.
+    pub has_state: bool,
+    /// Single pods too.
+    pub has_pods: bool,
+}
+
+impl Scope {
+    /// Single pods are part of the state.
+    #[must_use]
+    pub fn shows_pods(self) -> bool {
+        self.has_state && self.has_pods
+    }
+}
 
 /// A NodePool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,27 +82,6 @@ pub struct ZoneLabels {
     pub nodepool: String,
     /// The zone.
     pub zone: String,
-}
-
-/// Who planned.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct PlannerLabels {
-    /// `provisioner`.
-    pub controller: &'static str,
-}
-
-/// The labels of what the provisioner measures.
-pub const PROVISIONER: PlannerLabels = PlannerLabels {
-    controller: "provisioner",
-};
-
-/// What runs here.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-    goversion: &'static str,
-    goarch: &'static str,
-    commit: &'static str,
 }
 
 /// How a reconcile went.
@@ -112,26 +126,28 @@ pub struct Metrics {
     registry: Registry,
     /// NodeClaims made.
     pub nodeclaims_created: Family<CreatedLabels, Counter>,
-    /// What goes, why, and how long it took.
+    /// NodeClaims that go.
     pub termination: TerminationMetrics,
+    /// Nodes that go, and the pods that leave them.
+    pub draining: DrainMetrics,
     /// Nodes that registered.
     pub nodes_created: Family<ZoneLabels, Counter>,
-    /// Seconds that one planning took, policies included.
-    pub scheduling_duration: Family<PlannerLabels, Histogram, Durations>,
-    /// Pods that the running plan has to place; 0 between plans.
-    pub queue_depth: Family<PlannerLabels, Gauge>,
-    /// Pods that the last plan could not place.
-    pub unschedulable_pods: Family<PlannerLabels, Gauge>,
-    /// Pods that the last plan left out, because they cannot be planned as they are.
-    pub ignored_pods: Gauge,
+    /// Planning.
+    pub scheduling: SchedulingMetrics,
     /// Nodes and claims in flight that the cluster index knows.
     pub state_nodes: Gauge,
     /// 1 when every watch has delivered its first list.
     pub state_synced: Gauge,
     /// For how long watches have been missing; 0 when every one is in sync.
     pub state_unsynced_time: Gauge<f64, AtomicU64>,
-    /// How long pods wait.
-    pub pod_times: PodTimes,
+    /// Pods.
+    pub pods: PodMetrics,
+    /// Nodes whose price nobody knows.
+    pub costs: CostErrors,
+    /// Calls to the cloud.
+    pub cloud: CloudMetrics,
+    /// Conditions of objects, where state is shown.
+    pub conditions: Option<ConditionMetrics>,
     /// Reconciles by controller and result.
     pub reconciles: Family<ReconcileLabels, Counter>,
     /// Policy calls by result.
@@ -148,37 +164,41 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// Metrics that have counted nothing.
+    #[must_use]
+    pub fn new(scope: Scope) -> Self {
         let mut registry = Registry::default();
         let karpenter = registry.sub_registry_with_prefix("karpenter");
-        let disruption = DisruptionMetrics::new(karpenter, DURATION_BUCKETS);
-        let pod_times = PodTimes::new(karpenter);
-        let termination = TerminationMetrics::new(karpenter);
         let mut metrics = Self {
-            registry,
-            disruption,
-            pod_times,
-            termination,
-            queue_depth: Family::default(),
-            ignored_pods: Gauge::default(),
+            disruption: DisruptionMetrics::new(karpenter),
+            pods: PodMetrics::new(karpenter, scope),
+            termination: TerminationMetrics::new(karpenter),
+            draining: DrainMetrics::new(karpenter),
+            scheduling: SchedulingMetrics::new(karpenter),
+            costs: match scope.has_state {
+                true => CostErrors::new(karpenter),
+                false => CostErrors::default(),
+            },
+            cloud: CloudMetrics::new(karpenter),
+            conditions: scope.has_state.then(|| {
+                let operator = registry.sub_registry_with_prefix("operator");
+                ConditionMetrics::new(operator)
+            }),
             state_unsynced_time: Gauge::default(),
             nodeclaims_created: Family::default(),
             nodes_created: Family::default(),
-            scheduling_duration: Family::new_with_constructor(Durations),
-            unschedulable_pods: Family::default(),
             state_nodes: Gauge::default(),
             state_synced: Gauge::default(),
             reconciles: Family::default(),
             policy_calls: Family::default(),
             orphans_deleted: Counter::default(),
+            registry,
         };
         metrics.register();
         metrics
     }
-}
 
-impl Metrics {
     fn register(&mut self) {
         let karpenter = self.registry.sub_registry_with_prefix("karpenter");
         karpenter.register(
@@ -191,27 +211,7 @@ impl Metrics {
             "Nodes registered",
             self.nodes_created.clone(),
         );
-        karpenter.register(
-            "scheduler_scheduling_duration_seconds",
-            "Time of one planning with its policies",
-            self.scheduling_duration.clone(),
-        );
-        karpenter.register(
-            "scheduler_unschedulable_pods_count",
-            "Pods that the last plan could not place",
-            self.unschedulable_pods.clone(),
-        );
-        karpenter.register(
-            "scheduler_queue_depth",
-            "Pods that the running plan has to place",
-            self.queue_depth.clone(),
-        );
-        karpenter.register(
-            "scheduler_ignored_pods_count",
-            "Pods that the last plan left out, because they cannot be planned as they are",
-            self.ignored_pods.clone(),
-        );
-        karpenter.register("build_info", "What runs here; always 1", build_info());
+        karpenter.register("build_info", "What runs here; always 1", build::info());
         karpenter.register(
             "cluster_state_unsynced_time_seconds",
             "For how long watches have been missing; 0 when every one is in sync",
@@ -249,106 +249,13 @@ impl Metrics {
     ///
     /// # Errors
     /// Only when the formatter fails, which a `String` does not.
-    pub fn render(&self, more: &str) -> Result<String, fmt::Error> {
+    pub fn render(&self, more: &str, now: Timestamp) -> Result<String, fmt::Error> {
+        self.scheduling.refresh();
         let mut text = String::new();
-        encode_registry(&mut text, &self.registry)?;
+        encode(&mut text, &self.registry)?;
+        self.pods.render(now, &mut text);
+        self.draining.render(now, &mut text);
         text.push_str(more);
-        encode_eof(&mut text)?;
         Ok(text)
-    }
-}
-
-/// Karpenter's labels; there is no Go here.
-fn build_info() -> Family<BuildLabels, Gauge> {
-    let info = Family::<BuildLabels, Gauge>::default();
-    let labels = BuildLabels {
-        version: env!("CARGO_PKG_VERSION"),
-        goversion: "",
-        goarch: match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        },
-        commit: option_env!("KERF_COMMIT").unwrap_or_default(),
-    };
-    info.get_or_create(&labels).set(1);
-    info
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect_file;
-
-    use super::*;
-
-    /// One row per metric, from the text that a scrape gets.
-    fn table(text: &str) -> String {
-        let mut rows = vec![
-            "# Metrics".to_owned(),
-            String::new(),
-            "Generated from `host/kerf-controllers/src/metrics.rs`: `UPDATE_EXPECT=1 cargo test -p kerf-controllers metrics`.".to_owned(),
-            String::new(),
-            "| metric | type | meaning |".to_owned(),
-            "|---|---|---|".to_owned(),
-        ];
-        let lines: Vec<&str> = text.lines().collect();
-        for pair in lines.windows(2) {
-            let help = pair[0]
-                .strip_prefix("# HELP ")
-                .and_then(|it| it.split_once(' '));
-            let kind = pair[1]
-                .strip_prefix("# TYPE ")
-                .and_then(|it| it.split_once(' '));
-            if let (Some((name, help)), Some((_, kind))) = (help, kind) {
-                let suffix = if kind == "counter" { "_total" } else { "" };
-                rows.push(format!(
-                    "| `{name}{suffix}` | {kind} | {} |",
-                    help.trim_end_matches('.')
-                ));
-            }
-        }
-        rows.join("\n") + "\n"
-    }
-
-    #[test]
-    fn the_reference_lists_every_metric() {
-        let metrics = Metrics::default();
-        // A family without members does not show.
-        let policy = PolicyLabels {
-            nodeclass: String::new(),
-            policy: String::new(),
-            result: String::new(),
-        };
-        let created = CreatedLabels {
-            reason: String::new(),
-            nodepool: String::new(),
-            min_values_relaxed: String::new(),
-        };
-        metrics.nodeclaims_created.get_or_create(&created).inc();
-        let zone = ZoneLabels {
-            nodepool: String::new(),
-            zone: String::new(),
-        };
-        metrics.nodes_created.get_or_create(&zone).inc();
-        metrics
-            .scheduling_duration
-            .get_or_create_owned(&PROVISIONER);
-        metrics.queue_depth.get_or_create_owned(&PROVISIONER);
-        metrics.unschedulable_pods.get_or_create_owned(&PROVISIONER);
-        metrics
-            .reconciles
-            .get_or_create(&ReconcileLabels {
-                controller: "",
-                result: "",
-            })
-            .inc();
-        metrics.policy_calls.get_or_create(&policy).inc();
-        metrics.disruption.touch();
-        metrics.termination.touch();
-
-        let state = state::example();
-        let text = metrics.render(&state).unwrap();
-
-        expect_file!["../../../docs/metrics.md"].assert_eq(&table(&text));
     }
 }

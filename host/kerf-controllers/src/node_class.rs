@@ -23,6 +23,9 @@ use crate::disruption::hash::CLASS_HASH;
 use crate::error::{Error, chain};
 use crate::{clock, patch};
 
+/// Its name in metrics.
+const CONTROLLER: &str = "nodeclass";
+
 /// A class with a problem is looked at again after this long: the problem is often mended in the cloud, unseen by us.
 const PROBLEM_RETRY: Duration = Duration::from_secs(15);
 
@@ -95,6 +98,7 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
     let policies = context.policies.sync(&class, &context).await;
     let resolved = context
         .cloud
+        .on(CONTROLLER)
         .resolve(&spec::spec(&class, &context.settings.default_node_role))
         .await;
     let hash = class.hash().map_err(|source| Error::Encode {
@@ -161,6 +165,7 @@ pub async fn load(
 ) -> Result<Arc<ClassState>, String> {
     let types = context
         .cloud
+        .on(CONTROLLER)
         .instance_types(resolved)
         .await
         .map_err(|error| format!("cannot read the instance types: {}", chain(&error)))?;

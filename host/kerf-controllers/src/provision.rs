@@ -21,7 +21,7 @@ use kube::ResourceExt;
 use crate::capacity_buffer;
 use crate::clock;
 use crate::context::Context;
-use crate::metrics::PROVISIONER;
+use crate::metrics::zones::by_effective_zone;
 use crate::provision::announce::Announcer;
 use crate::provision::batch::Batcher;
 
@@ -77,22 +77,15 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
 async fn plan(homes: &Homes, context: &Context) -> Plan {
     let started = tokio::time::Instant::now();
     let snapshot = context.fresh_snapshot().await;
+    let metrics = &context.metrics.scheduling;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
-        context
-            .metrics
-            .unschedulable_pods
-            .get_or_create(&PROVISIONER)
-            .set(0);
-        context.metrics.ignored_pods.set(0);
+        metrics.idle();
         return Plan::default();
     }
-    let depth = context
-        .metrics
-        .queue_depth
-        .get_or_create_owned(&PROVISIONER);
-    depth.set(count(snapshot.pending_pods.len()));
+    metrics.pending(&by_effective_zone(&snapshot.pending_pods));
+    let run = metrics.begin(snapshot.pending_pods.len(), clock::now());
     let plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
-    depth.set(0);
+    drop(run);
     measure(&plan, started.elapsed().as_secs_f64(), context);
     if !plan.new_claims.is_empty() {
         tracing::info!(
@@ -109,23 +102,11 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
 }
 
 fn measure(plan: &Plan, seconds: f64, context: &Context) {
+    let groups = plan.unschedulable.iter();
+    let ignored = groups.filter(|it| it.reason.is_ignored());
+    let ignored = ignored.map(|it| it.pods.len()).sum();
     let metrics = &context.metrics;
-    metrics
-        .scheduling_duration
-        .get_or_create(&PROVISIONER)
-        .observe(seconds);
-    metrics
-        .unschedulable_pods
-        .get_or_create(&PROVISIONER)
-        .set(count(plan.unschedulable_pods()));
-    let ignored = plan
-        .unschedulable
-        .iter()
-        .filter(|it| it.reason.is_ignored());
-    let ignored: usize = ignored.map(|it| it.pods.len()).sum();
-    metrics.ignored_pods.set(count(ignored));
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    let left_out = plan.unschedulable_pods();
+    metrics.scheduling.planned(seconds, left_out, ignored);
+    metrics.pods.planned(plan, clock::now());
 }

@@ -23,13 +23,14 @@ use crate::termination::claim::{Disruption, disrupt};
 #[derive(Debug)]
 struct Finding {
     node: Arc<Node>,
+    condition: String,
     note: String,
     /// Too many others of its pool are broken too.
     is_blocked: bool,
 }
 
-/// When the patience with a node ends, and what is wrong with it.
-type Due = (Timestamp, String);
+/// When the patience with a node ends, the condition that is wrong, and what is wrong with it.
+type Due = (Timestamp, String, String);
 
 /// A node, and when it is to be repaired if it is broken.
 type Patient<'a> = (&'a Arc<Node>, Option<Due>);
@@ -80,9 +81,10 @@ fn broken(
         let allowed = (members.len() * threshold_percent as usize).div_ceil(100);
         let is_blocked = sick > allowed;
         let ripe = members.into_iter().filter_map(|(node, due)| {
-            let (at, note) = due?;
+            let (at, condition, note) = due?;
             (at <= now).then(|| Finding {
                 node: Arc::clone(node),
+                condition,
                 note,
                 is_blocked,
             })
@@ -113,7 +115,11 @@ fn due(node: &Node, policies: &[RepairPolicy]) -> Option<Due> {
                     "condition {} is {} since {since}",
                     condition.type_, condition.status
                 );
-                Some((since.checked_add(patience).ok()?, note))
+                Some((
+                    since.checked_add(patience).ok()?,
+                    condition.type_.clone(),
+                    note,
+                ))
             })
     });
     matches.min()
@@ -122,6 +128,7 @@ fn due(node: &Node, policies: &[RepairPolicy]) -> Option<Due> {
 async fn act(finding: &Finding, context: &Context) -> Result<(), Error> {
     let Finding {
         node,
+        condition,
         note,
         is_blocked,
     } = finding;
@@ -152,7 +159,9 @@ async fn act(finding: &Finding, context: &Context) -> Result<(), Error> {
         reason: "unhealthy",
         note,
     };
-    disrupt(&claim, &api, context, &disruption).await
+    disrupt(&claim, &api, context, &disruption).await?;
+    context.metrics.termination.unhealthy(&claim, condition);
+    Ok(())
 }
 
 /// Ends the claim's time to drain now, unless it is over already; true if that changed anything. Pure.

@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::capacity_buffer::Buffers;
+use crate::cloud::Cloud;
 use crate::context::Context;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
@@ -19,6 +20,7 @@ use crate::intake::Intake;
 use crate::lease::{Election, Leash};
 use crate::lifecycle::health::Registrations;
 use crate::memory::Keeper;
+use crate::metrics::{Metrics, Scope};
 use crate::node_class::Classes;
 use crate::node_overlay::Overlays;
 use crate::policies::Policies;
@@ -98,6 +100,10 @@ pub async fn run(
     cloud.client().ask_before_making(move || held.is_held());
     let (events, writer) = Events::new(client.clone(), identity.clone());
     supervisor.spawn("events", writer.run());
+    let metrics = Arc::new(Metrics::new(Scope {
+        has_state: settings.has_state_metrics,
+        has_pods: settings.has_pod_metrics,
+    }));
     let context = Arc::new(Context {
         events,
         cluster: SharedCluster::new(Cluster::with_default_spread(
@@ -111,11 +117,11 @@ pub async fn run(
         refusals: Refusals::default(),
         expirations: std::sync::Mutex::default(),
         networks: Networks::default(),
-        metrics: Arc::default(),
+        cloud: Cloud::new(cloud, metrics.cloud.clone()),
+        metrics,
         client,
         settings,
         stores,
-        cloud,
     });
     let is_ready = serve(&supervisor, &context, &listen).await?;
     intake.start(&supervisor, &context);

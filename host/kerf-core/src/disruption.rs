@@ -17,6 +17,7 @@ pub mod kept;
 mod offers;
 mod pass;
 pub mod pod_budget;
+pub mod report;
 pub mod settings;
 mod static_drift;
 mod validate;

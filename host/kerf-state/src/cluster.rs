@@ -174,6 +174,14 @@ impl Cluster {
         self.claim_ids.names(bare(provider_id))
     }
 
+    /// How many pods on the Node must run elsewhere when it goes.
+    #[must_use]
+    pub fn reschedulable_pods(&self, node: &str) -> usize {
+        let all = self.pods.values();
+        let bound = all.filter(|it| it.node.as_deref() == Some(node));
+        bound.filter(|it| it.pod.is_reschedulable()).count()
+    }
+
     /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
     pub fn nominate(&mut self, target: &PlacementTarget, until: Timestamp) {
         self.nominations.nominate(target, until);

@@ -7,6 +7,7 @@ pub(crate) mod hysteresis;
 pub(crate) mod node_overlay;
 pub(crate) mod node_pool;
 pub(crate) mod pod;
+pub(crate) mod pod_limits;
 pub(crate) mod pod_resources;
 pub(crate) mod quantities;
 pub(crate) mod requirements;

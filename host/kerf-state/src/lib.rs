@@ -24,6 +24,7 @@ pub use cluster::{Catalog, Cluster, PoolOffers};
 pub use convert::buffer::{buffer_limits, buffer_pod};
 pub use convert::node_overlay::node_overlay;
 pub use convert::node_pool::{Converted, node_pool};
+pub use convert::pod_limits::pod_limits;
 pub use convert::taints::taint;
 pub use problem::{Kind, ObjectKey, ObjectProblem, Problem};
 pub use tracked::Tracked;

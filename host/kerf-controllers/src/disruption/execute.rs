@@ -9,7 +9,6 @@ use std::sync::Arc;
 use kerf_api::names::event;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::disruption::Command;
-use kerf_core::disruption::budget::DisruptionReason;
 use kerf_core::disruption::command::PromisedPlace;
 use kerf_core::ids::NodeClaimName;
 use kerf_core::snapshot::Snapshot;
@@ -22,7 +21,7 @@ use crate::disruption::record::Record;
 use crate::disruption::running::{Running, names, staying};
 use crate::disruption::step::{Failure, obstacle};
 use crate::error::{Error, chain};
-use crate::metrics::disruption::DecisionLabels;
+use crate::metrics::disruption::{DecisionLabels, reason_name};
 use crate::provision::claim::fresh_name;
 use crate::provision::create::create_named;
 use crate::termination::claim::{Disruption, disrupt};
@@ -39,7 +38,15 @@ pub async fn start(command: Command, context: &Context) -> Option<Running> {
     tracing::info!(command = %record.id, "{}", record.note);
     match begin(&command, &record, context).await {
         Ok(()) => {
-            context.metrics.disruption.started(&labels(&record));
+            let mut pools: Vec<_> = command
+                .candidates
+                .iter()
+                .map(|it| it.pool.clone())
+                .collect();
+            pools.sort_unstable();
+            pools.dedup();
+            let metrics = &context.metrics.disruption;
+            metrics.started(&labels(&record), &pools);
             Some(Running::new(record, promised, true))
         }
         Err(failure) => {
@@ -321,14 +328,4 @@ async fn take_back(replacements: &[String], context: &Context) -> bool {
         }
     }
     is_done
-}
-
-/// The value of the label `reason` in metrics.
-#[must_use]
-pub fn reason_name(reason: DisruptionReason) -> &'static str {
-    match reason {
-        DisruptionReason::Underutilized => "underutilized",
-        DisruptionReason::Empty => "empty",
-        DisruptionReason::Drifted => "drifted",
-    }
 }

@@ -19,9 +19,8 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::context::Context;
 use crate::disruption::edit::with_conditions;
-use crate::disruption::execute::reason_name;
 use crate::error::chain;
-use crate::metrics::disruption::AllowedLabels;
+use crate::metrics::disruption::{AllowedLabels, reason_name};
 use crate::patch;
 
 /// The same is told again after this time (Karpenter: same).

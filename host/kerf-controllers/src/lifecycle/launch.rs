@@ -29,7 +29,7 @@ use crate::failpoint;
 use crate::lifecycle::offerings;
 use crate::lifecycle::registration::is_unknown;
 use crate::node_class::ClassState;
-use crate::termination::claim::{Disruption, disrupt};
+use crate::termination::claim::{CONTROLLER, Disruption, disrupt};
 
 /// How long to wait for a class that is not resolved yet: its own reconcile is faster than this.
 const CLASS_RETRY: Duration = Duration::from_secs(2);
@@ -134,7 +134,7 @@ async fn launch(
             Ok(())
         }
     };
-    let outcome = context.cloud.launch(request, record).await;
+    let outcome = context.cloud.on(CONTROLLER).launch(request, record).await;
     *draft = shared.lock().await.clone();
     outcome
 }

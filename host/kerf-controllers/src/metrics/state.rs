@@ -3,25 +3,26 @@
 //! Karpenter renews these series every five seconds; here a scrape reads the cluster index, so that no series outlives
 //! what it is about. Amounts are in cores for CPU and in whole units for everything else.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod pool;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 use jiff::Timestamp;
-use kerf_core::disruption::budget::DisruptionReason;
-use kerf_core::instance_type::CapacityType;
 use kerf_core::labels;
 use kerf_core::node::Node;
-use kerf_core::node_pool::NodePool;
 use kerf_core::pod::{OwnerKind, Pod, PodPhase};
-use kerf_core::resources::{CPU, MEMORY, NODES, Resources};
+use kerf_core::resources::{CPU, MEMORY, PODS, Resources};
 use kerf_core::snapshot::Snapshot;
-use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::encoding::prometheus_text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::pods::PodTimes;
+use super::cost::CostErrors;
+use super::pods::PodMetrics;
+use super::pods::limits::NodeLimits;
 
 /// Names and values; which ones there are depends on the node.
 type Labels = Vec<(String, String)>;
@@ -41,45 +42,75 @@ impl Table {
     }
 }
 
-/// The text of these series, without the mark of the end; `waiting` for those of single pods.
+/// The text of these series, with those of single pods where they are shown; counts nodes without a price.
 ///
 /// # Errors
 /// Only when the formatter fails, which a `String` does not.
 pub fn render(
     snapshot: &Snapshot,
-    waiting: Option<&PodTimes>,
+    pods: &PodMetrics,
+    costs: &CostErrors,
     now: Timestamp,
 ) -> Result<String, fmt::Error> {
     let mut table = Table::default();
+    let limits = pods.limits();
     for node in &snapshot.nodes {
-        node_series(node, now, &mut table);
+        let limits = limits.of(node.name.as_deref().unwrap_or_default());
+        node_series(node, &limits, now, &mut table);
     }
     utilization(snapshot, &mut table);
+    let mut unpriced = BTreeMap::new();
     for pool in &snapshot.pools {
-        pool_series(pool, snapshot, &mut table);
+        let nodes = pool::series(pool, snapshot, &mut table);
+        unpriced.extend(nodes.into_iter().map(|node| (node, pool.name.to_string())));
     }
+    costs.note(unpriced);
     let mut registry = Registry::default();
     let karpenter = registry.sub_registry_with_prefix("karpenter");
     for (name, (help, family)) in table.0 {
         karpenter.register(name, help, family);
     }
-    if let Some(times) = waiting {
-        times.register_waiting(karpenter, now);
-    }
+    pods.register_waiting(karpenter, now);
     let mut text = String::new();
-    encode_registry(&mut text, &registry)?;
+    encode(&mut text, &registry)?;
+    pods.render_states(snapshot, &mut text);
     Ok(text)
 }
 
 /// All series, for the reference.
 #[cfg(test)]
-pub(super) fn example() -> String {
-    let times = PodTimes::example();
-    render(&tests::snapshot(), Some(&times), Timestamp::UNIX_EPOCH).expect("a String takes it")
+pub(super) fn example(metrics: &super::Metrics) -> String {
+    let snapshot = tests::snapshot();
+    render(
+        &snapshot,
+        &metrics.pods,
+        &metrics.costs,
+        Timestamp::UNIX_EPOCH,
+    )
+    .expect("a String takes it")
 }
 
-fn node_series(node: &Node, now: Timestamp, table: &mut Table) {
+fn node_series(node: &Node, limits: &NodeLimits, now: Timestamp, table: &mut Table) {
     let labels = node_labels(node);
+    for (name, help, resources) in amounts(node, limits) {
+        for (resource, amount) in resources.iter() {
+            let mut labels = labels.clone();
+            labels.push(("resource_type".to_owned(), snake(resource)));
+            table.set(name, help, &labels, value_of(resource, amount));
+        }
+    }
+    if let Some(created) = node.created_at {
+        table.set(
+            "nodes_current_lifetime_seconds",
+            "Age of a node",
+            &labels,
+            now.duration_since(created).as_secs_f64(),
+        );
+    }
+}
+
+/// Name, meaning and amount of what a node has and what is asked of it.
+fn amounts(node: &Node, limits: &NodeLimits) -> [(&'static str, &'static str, Resources); 6] {
     let is_daemon = |pod: &&Pod| pod.spec.owner == OwnerKind::DaemonSet;
     let pods = || {
         let pods = node.pods.iter().map(|pod| &**pod);
@@ -87,7 +118,9 @@ fn node_series(node: &Node, now: Timestamp, table: &mut Table) {
     };
     let mut overhead = node.capacity.clone();
     overhead.subtract(&node.allocatable);
-    let amounts = [
+    let count = |pods: usize| i64::try_from(pods).unwrap_or(i64::MAX);
+    let with_count = |limits: &Resources, pods| limits.clone().with(PODS, count(pods));
+    [
         (
             "nodes_allocatable",
             "What the pods of a node can use",
@@ -104,26 +137,21 @@ fn node_series(node: &Node, now: Timestamp, table: &mut Table) {
             requests(pods().filter(is_daemon)),
         ),
         (
+            "nodes_total_pod_limits",
+            "What the pods of a node may use at most as far as they have limits, daemons not counted",
+            with_count(&limits.pods, pods().filter(|pod| !is_daemon(pod)).count()),
+        ),
+        (
+            "nodes_total_daemon_limits",
+            "What the daemons of a node may use at most as far as they have limits",
+            with_count(&limits.daemons, pods().filter(is_daemon).count()),
+        ),
+        (
             "nodes_system_overhead",
             "What system and kubelet of a node keep back",
             overhead,
         ),
-    ];
-    for (name, help, resources) in amounts {
-        for (resource, amount) in resources.iter() {
-            let mut labels = labels.clone();
-            labels.push(("resource_type".to_owned(), snake(resource)));
-            table.set(name, help, &labels, value_of(resource, amount));
-        }
-    }
-    if let Some(created) = node.created_at {
-        table.set(
-            "nodes_current_lifetime_seconds",
-            "Age of a node",
-            &labels,
-            now.duration_since(created).as_secs_f64(),
-        );
-    }
+    ]
 }
 
 fn requests<'a>(pods: impl Iterator<Item = &'a Pod>) -> Resources {
@@ -183,80 +211,6 @@ fn utilization(snapshot: &Snapshot, table: &mut Table) {
     }
 }
 
-fn pool_series(pool: &NodePool, snapshot: &Snapshot, table: &mut Table) {
-    let of_pool = || {
-        let nodes = snapshot.nodes.iter();
-        nodes.filter(|node| node.pool.as_ref() == Some(&pool.name))
-    };
-    let labels = |resource: &str| {
-        vec![
-            ("nodepool".to_owned(), pool.name.to_string()),
-            ("resource_type".to_owned(), snake(resource)),
-        ]
-    };
-    for (resource, limit) in pool.limits.iter() {
-        table.set(
-            "nodepools_limit",
-            "What the nodes of a NodePool may have together",
-            &labels(resource),
-            value_of(resource, limit),
-        );
-    }
-    let mut usage = Resources::default();
-    for node in of_pool() {
-        usage.add(&node.capacity);
-        usage.add(&Resources::default().with(NODES, 1));
-    }
-    let bounded: BTreeSet<&str> = pool.limits.iter().map(|(name, _)| name).collect();
-    let used: BTreeSet<&str> = usage.iter().map(|(name, _)| name).collect();
-    for resource in bounded.union(&used) {
-        table.set(
-            "nodepools_usage",
-            "What the nodes of a NodePool have together",
-            &labels(resource),
-            value_of(resource, usage.amount(resource)),
-        );
-    }
-    let only_pool = vec![("nodepool".to_owned(), pool.name.to_string())];
-    table.set(
-        "nodepools_cost_total",
-        "What the nodes of a NodePool cost per hour, as far as their prices are known",
-        &only_pool,
-        of_pool().filter_map(|node| price(node, pool)).sum(),
-    );
-    let leaving = of_pool().filter(|node| {
-        node.is_managed() && node.is_initialized && (!node.is_active() || !node.is_ready)
-    });
-    let leaving = u32::try_from(leaving.count()).unwrap_or(u32::MAX);
-    for reason in [
-        DisruptionReason::Underutilized,
-        DisruptionReason::Empty,
-        DisruptionReason::Drifted,
-    ] {
-        table.set(
-            "nodepools_nodes_consuming_budgets",
-            "Nodes of a NodePool that are leaving or not ready, which its budgets count",
-            &vec![
-                ("nodepool".to_owned(), pool.name.to_string()),
-                ("reason".to_owned(), reason.as_str().to_lowercase()),
-            ],
-            f64::from(leaving),
-        );
-    }
-}
-
-/// What the node costs per hour, by its labels and the catalog.
-fn price(node: &Node, pool: &NodePool) -> Option<f64> {
-    let label = |key: &str| node.labels.get(key).map(String::as_str);
-    let name = label(labels::INSTANCE_TYPE)?;
-    let capacity_type = CapacityType::parse(label(labels::CAPACITY_TYPE)?)?;
-    let zone = node.zone()?;
-    let instance_type = pool.instance_types.iter().find(|it| &*it.name == name)?;
-    let mut offerings = instance_type.offerings.iter();
-    let offering = offerings.find(|it| &*it.zone == zone && it.capacity_type == capacity_type)?;
-    offering.price.per_hour()
-}
-
 /// Cores for CPU, whole units for everything else. Beyond 2^53 a digit may be lost, which no machine has.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
 fn value_of(resource: &str, amount: i64) -> f64 {
@@ -272,133 +226,4 @@ fn snake(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use kerf_core::instance_type::{InstanceType, Offering};
-    use kerf_core::pod::PodSpec;
-    use kerf_core::price::Price;
-    use kerf_core::resources::Limits;
-
-    use super::*;
-
-    const GIB: i64 = 1 << 30;
-
-    pub(super) fn snapshot() -> Snapshot {
-        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let pod = |owner, cpu| {
-            let spec = PodSpec {
-                owner,
-                ..PodSpec::requesting(cpu, GIB)
-            };
-            Arc::new(Pod::new("p", spec))
-        };
-        let node = Node {
-            name: Some("node-1".into()),
-            node_claim: Some("general-1".into()),
-            pool: Some("general".into()),
-            labels: [
-                label(labels::NODE_POOL, "general"),
-                label(labels::INSTANCE_TYPE, "ecs.g7.large"),
-                label(labels::ZONE, "cn-hangzhou-h"),
-                label(labels::CAPACITY_TYPE, "spot"),
-            ]
-            .into(),
-            allocatable: Resources::of(1900, 7 * GIB),
-            capacity: Resources::of(2000, 8 * GIB),
-            pods: vec![pod(OwnerKind::Other, 500), pod(OwnerKind::DaemonSet, 100)],
-            created_at: Some(Timestamp::UNIX_EPOCH),
-            is_ready: true,
-            is_initialized: true,
-            is_marked_for_deletion: true,
-            ..Node::default()
-        };
-        let mut limits = Limits::default();
-        limits.set("cpu", 10_000);
-        let price = Price::from_per_hour(0.25);
-        let offering = Offering::new("cn-hangzhou-h", CapacityType::Spot, price);
-        let instance_type = InstanceType::new(
-            "ecs.g7.large",
-            [],
-            Resources::of(2000, 8 * GIB),
-            Resources::default(),
-            vec![offering],
-        );
-        let pool = NodePool {
-            name: "general".into(),
-            limits,
-            instance_types: Arc::new(vec![Arc::new(instance_type)]),
-            ..NodePool::default()
-        };
-        Snapshot {
-            pools: vec![Arc::new(pool)],
-            nodes: vec![Arc::new(node)],
-            ..Snapshot::default()
-        }
-    }
-
-    #[test]
-    fn a_scrape_tells_what_nodes_and_pools_have_ask_for_and_cost() {
-        let now = Timestamp::from_second(90).unwrap();
-
-        let text = render(&snapshot(), None, now).unwrap();
-
-        let value = |name: &str, with: &str| {
-            let mut lines = text.lines();
-            let line = lines.find(|it| it.starts_with(&format!("{name}{{")) && it.contains(with));
-            let line = line.unwrap_or_else(|| panic!("no {name} with {with} in {text}"));
-            line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
-        };
-        let cpu = "resource_type=\"cpu\"";
-        let expected = [
-            ("karpenter_nodes_allocatable", cpu, 1.9),
-            ("karpenter_nodes_total_pod_requests", cpu, 0.5),
-            (
-                "karpenter_nodes_total_pod_requests",
-                "resource_type=\"pods\"",
-                1.0,
-            ),
-            ("karpenter_nodes_total_daemon_requests", cpu, 0.1),
-            ("karpenter_nodes_system_overhead", cpu, 0.1),
-            (
-                "karpenter_nodes_current_lifetime_seconds",
-                "instance_type=\"ecs.g7.large\"",
-                90.0,
-            ),
-            ("karpenter_cluster_utilization_percent", cpu, 60.0 / 1.9),
-            ("karpenter_nodepools_limit", cpu, 10.0),
-            ("karpenter_nodepools_usage", cpu, 2.0),
-            ("karpenter_nodepools_usage", "resource_type=\"nodes\"", 1.0),
-            ("karpenter_nodepools_cost_total", "general", 0.25),
-            (
-                "karpenter_nodepools_nodes_consuming_budgets",
-                "reason=\"drifted\"",
-                1.0,
-            ),
-        ];
-        for (name, with, wanted) in expected {
-            let found = value(name, with);
-            assert!((found - wanted).abs() < 1e-9, "{name}: {found}");
-        }
-        for label in [
-            "node_name=\"node-1\"",
-            "phase=\"Running\"",
-            "managed=\"true\"",
-            "capacity_type=\"spot\"",
-            "windows_build=\"\"",
-        ] {
-            assert!(text.contains(label), "{label}");
-        }
-    }
-
-    #[test]
-    fn what_is_gone_has_no_series_any_more() {
-        let mut snapshot = snapshot();
-        snapshot.nodes.clear();
-
-        let text = render(&snapshot, None, Timestamp::UNIX_EPOCH).unwrap();
-
-        assert!(!text.contains("nodes_allocatable"), "{text}");
-        assert!(text.contains("nodepools_limit"), "{text}");
-    }
-}
+mod tests;

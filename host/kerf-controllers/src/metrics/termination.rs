@@ -1,8 +1,8 @@
-//! What goes, why, and how long it took. The names are Karpenter's.
+//! NodeClaims that go: why, and how long it took. The names are Karpenter's.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
-use kerf_api::names::label;
+use kerf_api::condition::find;
+use kerf_api::names::{condition, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::labels;
 use kube::{Resource, ResourceExt};
@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use super::{PoolLabels, ZoneLabels};
+use super::PoolLabels;
 
 /// What a NodeClaim was.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -34,64 +34,35 @@ struct DisruptedLabels {
     termination_mode: &'static str,
 }
 
-/// What the API server said to an eviction.
+/// What was broken on the node of a NodeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabels {
-    code: u16,
+struct UnhealthyLabels {
+    /// The Node's condition, in snake case.
+    condition: String,
+    nodepool: String,
+    capacity_type: String,
+    image_id: String,
 }
 
 /// Doubling from one second, as Karpenter's.
 #[derive(Debug, Clone)]
-struct Doubling;
+struct Doubling<const COUNT: u16>;
 
-impl MetricConstructor<Histogram> for Doubling {
+impl<const COUNT: u16> MetricConstructor<Histogram> for Doubling<COUNT> {
     fn new_metric(&self) -> Histogram {
-        Histogram::new(exponential_buckets(1.0, 2.0, 12))
+        Histogram::new(exponential_buckets(1.0, 2.0, COUNT))
     }
 }
 
-/// From a quarter of an hour to thirty days.
-#[derive(Debug, Clone)]
-struct Lifetimes;
-
-const MINUTE: f64 = 60.0;
-const HOUR: f64 = 60.0 * MINUTE;
-const DAY: f64 = 24.0 * HOUR;
-const LIFETIMES: [f64; 16] = [
-    15.0 * MINUTE,
-    30.0 * MINUTE,
-    HOUR,
-    2.0 * HOUR,
-    4.0 * HOUR,
-    6.0 * HOUR,
-    12.0 * HOUR,
-    DAY,
-    2.0 * DAY,
-    3.0 * DAY,
-    5.0 * DAY,
-    7.0 * DAY,
-    10.0 * DAY,
-    15.0 * DAY,
-    20.0 * DAY,
-    30.0 * DAY,
-];
-
-impl MetricConstructor<Histogram> for Lifetimes {
-    fn new_metric(&self) -> Histogram {
-        Histogram::new(LIFETIMES)
-    }
-}
-
-/// What termination counts.
+/// What the end of NodeClaims counts.
 #[derive(Debug)]
 pub struct TerminationMetrics {
-    claims_disrupted: Family<DisruptedLabels, Counter>,
-    claims_terminated: Family<PlaceLabels, Counter>,
-    claim_durations: Family<PoolLabels, Histogram, Doubling>,
-    nodes_drained: Family<PoolLabels, Counter>,
-    nodes_terminated: Family<ZoneLabels, Counter>,
-    lifetimes: Family<PoolLabels, Histogram, Lifetimes>,
-    evictions: Family<CodeLabels, Counter>,
+    disrupted: Family<DisruptedLabels, Counter>,
+    pods_disrupted: Family<DisruptedLabels, Counter>,
+    unhealthy: Family<UnhealthyLabels, Counter>,
+    terminated: Family<PlaceLabels, Counter>,
+    durations: Family<PoolLabels, Histogram, Doubling<12>>,
+    instance_durations: Family<PoolLabels, Histogram, Doubling<11>>,
 }
 
 impl TerminationMetrics {
@@ -99,58 +70,54 @@ impl TerminationMetrics {
     #[must_use]
     pub fn new(karpenter: &mut Registry) -> Self {
         let it = Self {
-            claims_disrupted: Family::default(),
-            claims_terminated: Family::default(),
-            claim_durations: Family::new_with_constructor(Doubling),
-            nodes_drained: Family::default(),
-            nodes_terminated: Family::default(),
-            lifetimes: Family::new_with_constructor(Lifetimes),
-            evictions: Family::default(),
+            disrupted: Family::default(),
+            pods_disrupted: Family::default(),
+            unhealthy: Family::default(),
+            terminated: Family::default(),
+            durations: Family::new_with_constructor(Doubling),
+            instance_durations: Family::new_with_constructor(Doubling),
         };
         karpenter.register(
             "nodeclaims_disrupted",
             "NodeClaims that the controller decided to remove",
-            it.claims_disrupted.clone(),
+            it.disrupted.clone(),
+        );
+        karpenter.register(
+            "pods_disruption_initiated",
+            "Pods that have to run elsewhere because the controller decided to remove their NodeClaim",
+            it.pods_disrupted.clone(),
+        );
+        karpenter.register(
+            "nodeclaims_unhealthy_disrupted",
+            "NodeClaims that node repair removed, by what was wrong with their Node",
+            it.unhealthy.clone(),
         );
         karpenter.register(
             "nodeclaims_terminated",
             "NodeClaims terminated",
-            it.claims_terminated.clone(),
+            it.terminated.clone(),
         );
         karpenter.register(
             "nodeclaims_termination_duration_seconds",
             "Time from the deletion of a NodeClaim until it was gone",
-            it.claim_durations.clone(),
+            it.durations.clone(),
         );
         karpenter.register(
-            "nodes_drained",
-            "Nodes whose pods have all left",
-            it.nodes_drained.clone(),
-        );
-        karpenter.register(
-            "nodes_terminated",
-            "Nodes terminated",
-            it.nodes_terminated.clone(),
-        );
-        karpenter.register(
-            "nodes_lifetime_duration_seconds",
-            "Age of nodes when they were terminated",
-            it.lifetimes.clone(),
-        );
-        karpenter.register(
-            "pods_eviction_requests",
-            "Evictions asked for, by the code of the answer",
-            it.evictions.clone(),
+            "nodeclaims_instance_termination_duration_seconds",
+            "Time from the first request to delete a NodeClaim's instance until it was gone",
+            it.instance_durations.clone(),
         );
         it
     }
 
-    /// A claim was chosen; `consolidation_policy` is that of its NodePool where consolidation chose it.
+    /// A claim was chosen; `consolidation_policy` is that of its NodePool where consolidation chose it. `pods` must run
+    /// elsewhere; none where it has no Node that could have any.
     pub fn disrupted(
         &self,
         claim: &NodeClaim,
         reason: &'static str,
         consolidation_policy: Option<&'static str>,
+        pods: Option<usize>,
     ) {
         let labels = DisruptedLabels {
             reason,
@@ -159,75 +126,67 @@ impl TerminationMetrics {
             consolidation_policy: consolidation_policy.unwrap_or_default(),
             termination_mode: termination_mode(claim),
         };
-        self.claims_disrupted.get_or_create(&labels).inc();
+        self.disrupted.get_or_create(&labels).inc();
+        if let Some(pods) = pods {
+            let pods = u64::try_from(pods).unwrap_or(u64::MAX);
+            self.pods_disrupted.get_or_create(&labels).inc_by(pods);
+        }
+    }
+
+    /// Node repair has removed a claim for this condition of its Node.
+    pub fn unhealthy(&self, claim: &NodeClaim, condition: &str) {
+        let image = claim.status.as_ref().and_then(|it| it.image_id.clone());
+        let labels = UnhealthyLabels {
+            condition: snake(condition),
+            nodepool: label_of(claim, label::NODEPOOL),
+            capacity_type: label_of(claim, labels::CAPACITY_TYPE),
+            image_id: image.unwrap_or_default(),
+        };
+        self.unhealthy.get_or_create(&labels).inc();
     }
 
     /// A claim is gone.
     pub fn claim_gone(&self, claim: &NodeClaim, now: Timestamp) {
-        let nodepool = label_of(claim, label::NODEPOOL);
+        let since = |at: Timestamp| now.duration_since(at).as_secs_f64().max(0.0);
+        let pool = PoolLabels {
+            nodepool: label_of(claim, label::NODEPOOL),
+        };
         if let Some(deleted) = &claim.metadata.deletion_timestamp {
-            let seconds = now.duration_since(deleted.0).as_secs_f64().max(0.0);
-            let pool = PoolLabels {
-                nodepool: nodepool.clone(),
-            };
-            self.claim_durations.get_or_create(&pool).observe(seconds);
+            let seconds = since(deleted.0);
+            self.durations.get_or_create(&pool).observe(seconds);
+        }
+        let asked = find(claim.conditions(), condition::INSTANCE_TERMINATING);
+        if let Some(asked) = asked.filter(|it| it.is_true()) {
+            let seconds = since(asked.last_transition_time);
+            self.instance_durations
+                .get_or_create(&pool)
+                .observe(seconds);
         }
         let labels = PlaceLabels {
-            nodepool,
+            nodepool: pool.nodepool,
             capacity_type: label_of(claim, labels::CAPACITY_TYPE),
             zone: label_of(claim, labels::ZONE),
         };
-        self.claims_terminated.get_or_create(&labels).inc();
-    }
-
-    /// All pods of a node have left.
-    pub fn drained(&self, node: &Node) {
-        let labels = PoolLabels {
-            nodepool: label_of(node, label::NODEPOOL),
-        };
-        self.nodes_drained.get_or_create(&labels).inc();
-    }
-
-    /// A node is gone.
-    pub fn node_gone(&self, node: &Node, now: Timestamp) {
-        let nodepool = label_of(node, label::NODEPOOL);
-        if let Some(created) = &node.metadata.creation_timestamp {
-            let seconds = now.duration_since(created.0).as_secs_f64().max(0.0);
-            let pool = PoolLabels {
-                nodepool: nodepool.clone(),
-            };
-            self.lifetimes.get_or_create(&pool).observe(seconds);
-        }
-        let labels = ZoneLabels {
-            nodepool,
-            zone: label_of(node, labels::ZONE),
-        };
-        self.nodes_terminated.get_or_create(&labels).inc();
-    }
-
-    /// The API server answered an eviction; 0 where it did not answer.
-    pub fn eviction(&self, code: u16) {
-        self.evictions.get_or_create(&CodeLabels { code }).inc();
+        self.terminated.get_or_create(&labels).inc();
     }
 
     /// A family without members does not show.
     #[cfg(test)]
     pub(super) fn touch(&self) {
         let claim = NodeClaim::new("", Default::default());
-        self.disrupted(&claim, "", None);
+        self.disrupted(&claim, "", None, Some(0));
+        self.unhealthy(&claim, "");
         self.claim_gone(&claim, Timestamp::UNIX_EPOCH);
-        self.drained(&Node::default());
-        self.node_gone(&Node::default(), Timestamp::UNIX_EPOCH);
-        self.eviction(0);
         let pool = PoolLabels {
             nodepool: String::new(),
         };
-        self.claim_durations.get_or_create_owned(&pool);
-        self.lifetimes.get_or_create_owned(&pool);
+        self.durations.get_or_create_owned(&pool);
+        self.instance_durations.get_or_create_owned(&pool);
     }
 }
 
-fn label_of(object: &impl Resource, key: &str) -> String {
+/// The value of a label, empty where it is missing.
+pub(super) fn label_of(object: &impl Resource, key: &str) -> String {
     object.labels().get(key).cloned().unwrap_or_default()
 }
 
@@ -240,3 +199,20 @@ fn termination_mode(claim: &NodeClaim) -> &'static str {
         None | Some(Ok(None) | Err(_)) => "graceful",
     }
 }
+
+/// `KernelDeadlock` as `kernel_deadlock`.
+fn snake(condition: &str) -> String {
+    let mut text = String::new();
+    let mut was_lower = false;
+    for letter in condition.chars() {
+        if letter.is_uppercase() && was_lower {
+            text.push('_');
+        }
+        was_lower = letter.is_lowercase() || letter.is_ascii_digit();
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

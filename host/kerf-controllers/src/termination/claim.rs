@@ -21,6 +21,9 @@ use crate::error::Error;
 use crate::termination::{instance, node};
 use crate::{clock, failpoint};
 
+/// Karpenter's name for it, in metrics.
+pub const CONTROLLER: &str = "nodeclaim.lifecycle";
+
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
 
@@ -46,11 +49,21 @@ pub async fn disrupt(
     context: &Context,
     disruption: &Disruption<'_>,
 ) -> Result<(), Error> {
+    let pods = reschedulable_pods(claim, context);
     delete(claim, api, disruption.reason, disruption.note).await?;
     let policy = consolidation_policy(claim, disruption.reason, context);
     let metrics = &context.metrics.termination;
-    metrics.disrupted(claim, disruption.reason, policy);
+    metrics.disrupted(claim, disruption.reason, policy, pods);
     Ok(())
+}
+
+/// How many pods must run elsewhere when the claim's Node goes; none where it has no Node.
+fn reschedulable_pods(claim: &NodeClaim, context: &Context) -> Option<usize> {
+    let nodes = context.nodes_of(claim.provider_id()?);
+    let pods = nodes
+        .iter()
+        .map(|node| context.cluster.reschedulable_pods(&node.name_any()));
+    (!nodes.is_empty()).then(|| pods.sum())
 }
 
 /// Deletes a claim without counting it as a disruption. Its pods are evicted by its finalizer's work, not here.
@@ -117,7 +130,7 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         return Ok(Action::requeue(NODE_POLL));
     }
     let ids = instance_ids(claim, context).await?;
-    let is_gone = ids.is_empty() || instance::delete(&ids, claim, context).await?;
+    let is_gone = ids.is_empty() || instance::delete(&ids, claim, CONTROLLER, context).await?;
     if !is_gone {
         draft.conditions.set_true(condition::INSTANCE_TERMINATING);
         draft.write(&api).await?;
@@ -216,6 +229,7 @@ async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Vec<String
     }
     let found = context
         .cloud
+        .on(CONTROLLER)
         .find_by_tags(&[(tags::LAUNCH_GROUP, group)])
         .await
         .map_err(|error| Error::Cloud {

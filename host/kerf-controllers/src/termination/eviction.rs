@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kerf_api::names::event;
+use kerf_api::condition::find;
+use kerf_api::names::{condition, event};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, EvictParams};
 
@@ -51,10 +52,18 @@ pub async fn ask(pod: &Pod, node: &Node, context: &Context) -> SignedDuration {
         ..EvictParams::default()
     };
     let answer = bounded(pods_of(pod, context).evict(&pod.name_any(), &params)).await;
-    context.metrics.termination.eviction(code(&answer));
+    context.metrics.draining.eviction(code(&answer));
     match answer {
         Ok(_) => {
             context.refusals.forget(&uid);
+            let claim = context.claim_of(node);
+            let reason = claim
+                .as_deref()
+                .and_then(|claim| find(claim.conditions(), condition::DISRUPTION_REASON));
+            context
+                .metrics
+                .draining
+                .evicted(reason.map(|it| it.reason.as_str()));
             let note = format!(
                 "evicted from node {}, which is being removed",
                 node.name_any()

@@ -8,16 +8,18 @@ use crate::context::Context;
 use crate::error::Error;
 
 /// Asks the cloud to delete the instances; true once it says that none is left. A refusal is told on `object`.
+/// The calls count as those of the controller.
 ///
 /// # Errors
 /// When the cloud refuses or could not be asked.
 pub async fn delete<K: Resource<DynamicType = ()>>(
     ids: &[String],
     object: &K,
+    controller: &'static str,
     context: &Context,
 ) -> Result<bool, Error> {
     let mut is_gone = true;
-    for (id, outcome) in context.cloud.delete(ids).await {
+    for (id, outcome) in context.cloud.on(controller).delete(ids).await {
         match outcome {
             DeleteOutcome::Gone => {}
             DeleteOutcome::Accepted | DeleteOutcome::Requeue => is_gone = false,

@@ -21,6 +21,8 @@ use crate::termination::progress::Progress;
 use crate::termination::{instance, volumes};
 use crate::{clock, failpoint, patch};
 
+/// Karpenter's name for it, in metrics.
+const CONTROLLER: &str = "node.termination";
 /// How often a node without pods is looked at (Karpenter: same).
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
@@ -66,7 +68,7 @@ async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> 
         progress.done(condition::INSTANCE_TERMINATING).await?;
         return Ok(Action::requeue(INSTANCE_POLL));
     }
-    context.metrics.termination.drained(node);
+    context.metrics.draining.drained(node);
     context.reach(failpoint::NODE_INSTANCE_DELETED).await;
     release(node, context).await
 }
@@ -137,6 +139,7 @@ async fn machine(node: &Node, context: &Context) -> Result<Machine, Error> {
     };
     let found = context
         .cloud
+        .on(CONTROLLER)
         .describe(std::slice::from_ref(&id))
         .await
         .map_err(|error| Error::Cloud {
@@ -198,7 +201,7 @@ pub fn deadline(claim: &NodeClaim) -> Option<Timestamp> {
 /// True once the cloud says that the instance is gone.
 async fn delete_instance(node: &Node, context: &Context) -> Result<bool, Error> {
     match instance_id(node) {
-        Some(id) => instance::delete(&[id], node, context).await,
+        Some(id) => instance::delete(&[id], node, CONTROLLER, context).await,
         None => Ok(true),
     }
 }
@@ -212,7 +215,7 @@ async fn release(node: &Node, context: &Context) -> Result<Action, Error> {
         Err(error) if !error.is_not_found() => return Err(error),
         Ok(_) | Err(_) => {}
     }
-    context.metrics.termination.node_gone(node, clock::now());
+    context.metrics.draining.node_gone(node, clock::now());
     tracing::info!(node = %node.name_any(), "node is gone");
     Ok(Action::await_change())
 }

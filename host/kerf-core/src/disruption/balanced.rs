@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::disruption::candidate::{Candidate, World, offering_of};
 use crate::disruption::cost::{life_left, rescheduling_cost};
-use crate::disruption::kept::KeptReason;
+use crate::disruption::report::Score;
+use crate::ids::NodePoolName;
 use crate::node_pool::{ConsolidationPolicy, NodePool};
 use crate::price::Price;
 use crate::snapshot::Snapshot;
@@ -41,40 +42,42 @@ impl<'a> PoolTotals<'a> {
         Self { totals }
     }
 
-    /// Whether every balanced pool among the candidates' finds the command worth it.
-    pub(super) fn approve(
+    /// What each balanced pool among the candidates' thinks of the command.
+    pub(super) fn judge(
         &self,
         candidates: &[&Candidate<'_>],
         saving: f64,
         world: &World<'_>,
-    ) -> Result<(), KeptReason> {
+    ) -> Vec<Score> {
         let price = |it: &Candidate<'_>| it.price.per_hour().unwrap_or(0.0);
         let whole: f64 = candidates.iter().map(|it| price(it)).sum();
-        let mut pools: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        let mut pools: BTreeMap<&NodePoolName, (f64, f64)> = BTreeMap::new();
         for candidate in candidates.iter().filter(|it| is_balanced(it.pool)) {
             let of_pool = pools.entry(&candidate.pool.name).or_default();
             of_pool.0 += price(candidate);
             of_pool.1 += candidate.cost * life_left(candidate.node, world.now);
         }
-        for (pool, (cost, disruption)) in pools {
+        let judged = pools.into_iter().map(|(pool, (cost, disruption))| {
             let saved = if whole > 0.0 {
                 saving * cost / whole
             } else {
                 0.0
             };
-            let total = self.totals.get(pool).copied().unwrap_or_default();
+            let total = self.totals.get(pool.as_str()).copied().unwrap_or_default();
             let score = score(saved, disruption, total);
-            if score < SCORE_MIN {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "between 0 and 50"
-                )]
-                let score_percent = (score * 100.0) as u32;
-                return Err(KeptReason::NotWorthIt { score_percent });
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "never negative; what is beyond is as good as the most"
+            )]
+            let percent = (score * 100.0) as u32;
+            Score {
+                pool: pool.clone(),
+                percent,
+                is_approved: score >= SCORE_MIN,
             }
-        }
-        Ok(())
+        });
+        judged.collect()
     }
 }
 

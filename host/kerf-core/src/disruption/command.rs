@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::disruption::budget::DisruptionReason;
 use crate::disruption::kept::KeptNode;
+use crate::disruption::report::PassReport;
 use crate::ids::{NodeClaimName, NodeName, NodePoolName};
 use crate::plan::{PlacementTarget, PlannedClaim};
 use crate::pod::Pod;
@@ -29,6 +30,8 @@ pub struct Decision {
     pub work_used: u64,
     /// Whether the work budget ended before everything was looked at.
     pub is_partial: bool,
+    /// What the pass was like.
+    pub report: PassReport,
 }
 
 /// How a command came about.

@@ -66,8 +66,17 @@ impl Pass<'_> {
             })
             .collect();
         self.delete_each(&mut entries);
+        self.spent_on(CommandKind::Single);
         self.replace_sets(&mut entries);
+        self.spent_on(CommandKind::Multi);
+        let is_out_of_work = self.simulator.is_out_of_work();
         self.replace_each(&entries);
+        self.spent_on(CommandKind::Single);
+        if !entries.is_empty() && self.simulator.is_out_of_work() {
+            let multi = is_out_of_work.then_some(CommandKind::Multi);
+            let cut_off = multi.into_iter().chain([CommandKind::Single]);
+            self.report.cut_off.extend(cut_off);
+        }
     }
 
     /// Deletes every node whose pods fit on the others. Those that went are taken out of the entries.
@@ -337,7 +346,7 @@ impl Pass<'_> {
     }
 
     fn judge(
-        &self,
+        &mut self,
         candidates: &[&Candidate<'_>],
         replacements: &mut [PlannedClaim],
     ) -> Result<Price, KeptReason> {

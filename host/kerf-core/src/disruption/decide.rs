@@ -7,12 +7,14 @@ use jiff::Timestamp;
 
 use crate::disruption::balanced::PoolTotals;
 use crate::disruption::book::BudgetBook;
+use crate::disruption::budget::DisruptionReason;
 use crate::disruption::candidate::{Candidate, Grace, World, offering_of};
 use crate::disruption::command::{Command, CommandCandidate, CommandKind, Decision};
 use crate::disruption::consolidate::removal_order;
 use crate::disruption::emptiness::{EmptyNode, emptiness};
 use crate::disruption::kept::{KeptNode, KeptReason};
 use crate::disruption::pass::Pass;
+use crate::disruption::report::PassReport;
 use crate::disruption::settings::DisruptionSettings;
 use crate::ids::NodeClaimName;
 use crate::node::Node;
@@ -41,7 +43,19 @@ pub fn decide(
         .iter()
         .map(|it| it.node_claim.clone())
         .collect();
+    let over_budget = empty
+        .kept
+        .iter()
+        .filter(|it| it.reason == KeptReason::Budget);
+    let removable = empty.removable.len() + over_budget.count();
     let sorted = Sorted::new(snapshot, &world, empty.kept, &going);
+    let drifted = sorted.static_drifted.len() + sorted.drifted.len();
+    let eligible = [
+        (DisruptionReason::Empty, removable),
+        (DisruptionReason::Drifted, drifted),
+        (DisruptionReason::Underutilized, sorted.consolidatable.len()),
+    ];
+    let eligible = eligible.into();
 
     let ranks = ranks(&sorted);
     let order = |node: &Node| {
@@ -62,6 +76,10 @@ pub fn decide(
         kept: sorted.kept,
         busy: BTreeSet::new(),
         gone: BTreeSet::new(),
+        report: PassReport {
+            eligible,
+            ..PassReport::default()
+        },
     };
     let nodes: BTreeMap<&NodeClaimName, &Arc<Node>> = snapshot
         .nodes
@@ -73,6 +91,7 @@ pub fn decide(
     }
     pass.static_drift(sorted.static_drifted, snapshot, preferences);
     pass.drift(sorted.drifted);
+    pass.spent_on(CommandKind::Drift);
     pass.consolidate(&sorted.consolidatable);
     pass.into_decision()
 }
@@ -186,6 +205,7 @@ impl Pass<'_> {
         Decision {
             is_partial: self.simulator.is_out_of_work(),
             work_used: self.simulator.work(),
+            report: self.report,
             commands: self.commands,
             kept: kept
                 .map(|(node_claim, reason)| KeptNode { node_claim, reason })

@@ -7,6 +7,7 @@ use crate::disruption::book::BudgetBook;
 use crate::disruption::candidate::{Candidate, World};
 use crate::disruption::command::{Command, CommandCandidate, CommandKind, Promise, PromisedPlace};
 use crate::disruption::kept::KeptReason;
+use crate::disruption::report::PassReport;
 use crate::ids::{NodeClaimName, PodUid};
 use crate::labels;
 use crate::node::Replaced;
@@ -30,6 +31,8 @@ pub(super) struct Pass<'a> {
     pub(super) busy: BTreeSet<usize>,
     /// Nodes that go.
     pub(super) gone: BTreeSet<usize>,
+    /// What the pass was like so far.
+    pub(super) report: PassReport,
 }
 
 impl<'a> Pass<'a> {
@@ -127,7 +130,7 @@ impl<'a> Pass<'a> {
 
     /// Whether the saving is what the pools ask for, and worth the disruption.
     pub(super) fn is_worth_it(
-        &self,
+        &mut self,
         candidates: &[&Candidate<'_>],
         before: Price,
         after: Price,
@@ -148,6 +151,19 @@ impl<'a> Pass<'a> {
             });
         }
         let saving = Price::from_micros(saving).per_hour().unwrap_or(0.0);
-        self.totals.approve(candidates, saving, self.world)
+        let judged = self.totals.judge(candidates, saving, self.world);
+        let refusal = judged.iter().find(|it| !it.is_approved);
+        let refusal = refusal.map(|it| KeptReason::NotWorthIt {
+            score_percent: it.percent,
+        });
+        self.report.scores.extend(judged);
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// The work that was done since the last search was for this one.
+    pub(super) fn spent_on(&mut self, kind: CommandKind) {
+        let known: u64 = self.report.work.values().sum();
+        let new = self.simulator.work().saturating_sub(known);
+        *self.report.work.entry(kind).or_default() += new;
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use kerf_core::Preferences;
+use kerf_core::disruption::budget::DisruptionReason;
 use kerf_core::disruption::command::PromisedPlace;
 use kerf_core::disruption::settings::Hysteresis;
 use kerf_core::disruption::{CommandKind, DisruptionSettings, KeptReason, decide};
@@ -11,7 +12,7 @@ use kerf_core::instance_type::CapacityType;
 use kerf_core::labels;
 use kerf_core::node::{Node, Replaced};
 use kerf_core::node_pool::ConsolidationPolicy;
-use kerf_core::plan::PlacementTarget;
+use kerf_core::plan::{PlacementTarget, WorkBudget};
 use kerf_core::preferences::{Bar, OfferingKey};
 use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
@@ -274,7 +275,13 @@ fn balanced_refuses_a_saving_that_is_not_worth_its_disruption() {
         shown(&nodes(ConsolidationPolicy::WhenEmptyOrUnderutilized)),
         ["Single: a -> slightly.8"]
     );
-    let balanced = kept(&nodes(ConsolidationPolicy::Balanced), "a");
+    let decision = nodes(ConsolidationPolicy::Balanced);
+    let scores = &decision.report.scores;
+    assert!(
+        scores.iter().any(|it| !it.is_approved && it.percent < 50),
+        "{scores:?}"
+    );
+    let balanced = kept(&decision, "a");
     assert!(
         matches!(balanced, KeptReason::NotWorthIt { .. }),
         "{balanced:?}"
@@ -289,10 +296,35 @@ fn balanced_approves_a_large_saving() {
         node("a", "g.8", vec![pod("p", 1500)]),
         node("b", "g.8", vec![pod("q", 7900)]),
     ];
-    assert_eq!(
-        shown(&decided(&snapshot(balanced, nodes))),
-        ["Single: a -> g.2"]
+    let decision = decided(&snapshot(balanced, nodes));
+    assert_eq!(shown(&decision), ["Single: a -> g.2"]);
+    let scores = &decision.report.scores;
+    assert!(
+        scores.iter().any(|it| it.is_approved && it.percent >= 50),
+        "{scores:?}"
     );
+}
+
+#[test]
+fn a_pass_tells_how_many_nodes_could_go_and_which_searches_its_work_budget_ended() {
+    let nodes = vec![
+        node("a", "g.8", vec![pod("p", 1500)]),
+        node("b", "g.8", vec![pod("q", 7900)]),
+    ];
+    let snapshot = snapshot(pool(), nodes);
+    let settings = DisruptionSettings {
+        work: WorkBudget(1),
+        ..DisruptionSettings::default()
+    };
+
+    let whole = decided(&snapshot).report;
+    let short = decided_with(&snapshot, &settings).report;
+
+    assert_eq!(whole.eligible[&DisruptionReason::Underutilized], 2);
+    assert_eq!(whole.eligible[&DisruptionReason::Empty], 0);
+    assert!(whole.work[&CommandKind::Single] > 0, "{whole:?}");
+    assert_eq!(whole.cut_off, []);
+    assert!(short.cut_off.contains(&CommandKind::Single), "{short:?}");
 }
 
 #[test]
