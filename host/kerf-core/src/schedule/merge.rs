@@ -6,6 +6,7 @@
 //! plan's order, with the preferences that the pod was placed with. Karpenter: differs, because it never moves a pod
 //! once it is on a claim.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::bits::Bits;
@@ -19,6 +20,9 @@ use super::shelf::Blocked;
 use super::topology::{GroupId, GroupKey, GroupKind};
 use super::vector::Vector;
 
+/// Prices are rounded to millionths, each by up to a half: a machine that is twice another at twice its price may cost a
+/// millionth more.
+const ROUNDING_MICROS: u64 = 1;
 /// How many partners of a claim are priced. More find hardly a cheaper one.
 const PRICED_MAX: usize = 16;
 /// How many partners of a claim are looked at for those.
@@ -87,7 +91,8 @@ impl Refusals {
 }
 
 impl Round<'_> {
-    /// Makes one claim of two wherever that is possible at no higher price, the cheapest claims first.
+    /// Makes one claim of two wherever that is possible at no higher price, the cheapest claims first. What has grown has
+    /// another turn: two that are nothing for each other may each be the half of a third machine later.
     pub(super) fn merge_claims(&mut self, classes: &[Class]) {
         let price = |claim: &Claim| claim.view.order[claim.place].rank.price;
         let mut order: Vec<usize> = (0..self.claims.all.len())
@@ -95,7 +100,8 @@ impl Round<'_> {
             .collect();
         order.sort_by_key(|claim| (price(&self.claims.all[*claim]), *claim));
         let mut refusals = Refusals::default();
-        for claim in order {
+        let mut queue = VecDeque::from(order);
+        while let Some(claim) = queue.pop_front() {
             if self.claims.all[claim].pods.is_empty() {
                 continue;
             }
@@ -107,6 +113,7 @@ impl Round<'_> {
             if let Some(partner) = fitting {
                 self.merge(claim, &partner, classes);
                 refusals.forget(partner.claim);
+                queue.push_back(partner.claim);
             }
         }
     }
@@ -214,7 +221,8 @@ impl Round<'_> {
         let both = rank(guest)
             .price
             .micros()
-            .saturating_add(rank(host_claim).price.micros());
+            .saturating_add(rank(host_claim).price.micros())
+            .saturating_add(ROUNDING_MICROS);
         let score = rank(guest).score.min(rank(host_claim).score);
         let start = view.place(host_claim.shape()).unwrap_or(0);
         let ranked = view.order.iter().enumerate().skip(start);

@@ -317,3 +317,21 @@ fn a_large_deployment_gets_nodes_as_full_as_a_small_one() {
     assert_eq!(plan.unschedulable_pods(), 0);
     assert_eq!(plan.new_claims.len(), 600);
 }
+
+#[test]
+fn many_full_small_nodes_become_one_large_node_though_its_price_is_rounded_up() {
+    // Each costs twice the one before; in millionths, the second costs one more than two of the first.
+    let price = 0.038_006_477;
+    let pool = pool_of([
+        shape("c.2", 2, 4, price),
+        shape("c.4", 4, 8, price * 2.0),
+        shape("c.8", 8, 16, price * 4.0),
+        shape("c.16", 16, 32, price * 8.0),
+    ]);
+    let full = PodSpec::requesting(1950, 4 * GI);
+
+    let plan = World::new(pool).pods(pods("web", 8, &full)).plan();
+
+    assert_eq!(shown(&plan).len(), 1, "{:?}", shown(&plan));
+    assert_eq!(plan.price_per_hour().to_string(), "0.3041");
+}
