@@ -23,7 +23,7 @@ failpoints! {
     ATTEMPT_RECORDED = "attempt-recorded";
     /// The instance exists, and nothing in the cluster says so yet.
     LAUNCHED_UNRECORDED = "launched-unrecorded";
-    /// The claim's instance is written down, and its Node has not joined.
+    /// The claim's instance has just been written down.
     LAUNCH_RECORDED = "launch-recorded";
     /// The Node joined and was not touched yet.
     NODE_JOINED = "node-joined";

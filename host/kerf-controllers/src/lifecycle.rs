@@ -47,6 +47,10 @@ pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<A
     let steps = advance(&mut draft, &api, &context).await;
     // What was found out is written even when a step failed: its message is what the user looks for.
     draft.write(&api).await?;
+    let is_launched_now = claim.provider_id().is_none() && draft.claim.provider_id().is_some();
+    context
+        .reach_if(is_launched_now, failpoint::LAUNCH_RECORDED)
+        .await;
     let next = steps?;
     Ok(next.map_or_else(Action::await_change, Action::requeue))
 }

@@ -45,11 +45,6 @@ pub async fn advance(
         return Ok(None);
     };
     let [node] = nodes else {
-        let was_said = draft
-            .conditions
-            .find(condition::REGISTERED)
-            .is_some_and(|it| !it.message.is_empty());
-        context.reach_if(was_said, failpoint::LAUNCH_RECORDED).await;
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };
