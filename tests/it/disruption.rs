@@ -117,11 +117,12 @@ fn a_budget_of_zero_blocks_and_says_until_when() {
 
 #[test]
 fn a_drifted_pool_rolls_within_its_budget_with_replacements_first() {
-    const NODES: usize = 5;
+    const PODS: u32 = 5;
+    const NODES: usize = PODS as usize;
     let plain = with_budgets(&pool("720h", LARGE), r#"[{nodes: "2"}]"#);
     let mut stage = stage_with(&plain);
     stage.start_kerf(&[]);
-    stage.apply(&deployment("web", NODES as u32, ALONE, "1Gi", ""));
+    stage.apply(&deployment("web", PODS, ALONE, "1Gi", ""));
     stage.until_bound(NODES);
 
     stage.apply(&drifted(&plain));
