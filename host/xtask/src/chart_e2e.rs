@@ -125,6 +125,11 @@ fn drive(pods: usize) -> Result<Tally> {
     let grants = Grants::read(&stage.rig.api)?;
     stage.workload(FIRST, pods)?;
     stage.until("the first pods bound", |it| Ok(it.bound()? == pods))?;
+    // An upgrade makes it anew, too, and pods may be bound before the controller had anything to remember.
+    stage.until("the memory made anew", |it| {
+        let found = it.rig.api.list(&objects::memories_path())?;
+        Ok(!found.is_empty())
+    })?;
     stage.upgrade(pods)?;
     stage.fail_over(pods == PODS)?;
     let bound = stage.bound()?;

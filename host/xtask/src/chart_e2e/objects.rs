@@ -32,6 +32,11 @@ pub(super) fn memory_path() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/configmaps/kerf-memory")
 }
 
+/// The list that holds it, if it is there.
+pub(super) fn memories_path() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps?fieldSelector=metadata.name%3Dkerf-memory")
+}
+
 /// A plain node of the cluster, which the chart's defaults must find good.
 pub(super) fn system_node(idx: usize) -> Value {
     let name = format!("system-{idx}");
