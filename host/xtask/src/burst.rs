@@ -52,14 +52,15 @@ struct Args {
 
 /// One creation of all pods.
 #[derive(Debug, Clone, Copy)]
-struct Wave {
+pub(crate) struct Wave {
     first_created: Timestamp,
     last_created: Timestamp,
     last_bound: Timestamp,
 }
 
 impl Wave {
-    fn bound_secs(&self) -> f64 {
+    /// From the last pod's creation until all were bound, in seconds.
+    pub(crate) fn bound_secs(&self) -> f64 {
         secs(self.last_created, self.last_bound)
     }
 }
@@ -159,7 +160,7 @@ pub(crate) fn pool_is_ready(rig: &Rig) -> Result<bool> {
 }
 
 /// Creates all pods and waits until all are bound.
-fn wave(rig: &mut Rig, rows: &[Row]) -> Result<Wave> {
+pub(crate) fn wave(rig: &mut Rig, rows: &[Row]) -> Result<Wave> {
     let wanted = workload::pods(rows);
     let mut audit = Audit::from_now(rig.audit_log())?;
     for row in rows {

@@ -15,11 +15,10 @@ use control_plane::Options;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::audit::{Act, Audit};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
-use crate::{bench, process, upstream_world, workspace};
+use crate::{bench, burst, process, upstream_world, workspace};
 use story::Story;
 
 const RUN: &str = "scale-in";
@@ -193,28 +192,7 @@ fn pool() -> Value {
 
 /// Creates all pods and waits until all are bound; how long that took after the last was created.
 fn place(rig: &mut Rig, rows: &[Row]) -> Result<f64> {
-    let wanted = workload::pods(rows);
-    let mut audit = Audit::from_now(rig.audit_log())?;
-    for row in rows {
-        manifests::apply(&rig.api, &row.manifest())?;
-    }
-    let (mut created, mut bound) = (Vec::new(), Vec::new());
-    let outcome = rig.until("every pod bound", PATIENCE, |_| {
-        for (act, at) in audit.news()? {
-            match act {
-                Act::Created => created.push(at),
-                Act::Bound => bound.push(at),
-            }
-        }
-        Ok(bound.len() >= wanted)
-    });
-    outcome.with_context(|| {
-        format!(
-            "{} of {wanted} created, {} bound",
-            created.len(),
-            bound.len()
-        )
-    })?;
+    let wave = burst::wave(rig, rows)?;
     // A node that nobody needs any more may still be on its way.
     rig.until("every node known", PATIENCE, |rig| {
         let claims = rig.api.list("/apis/karpenter.sh/v1/nodeclaims")?;
@@ -222,8 +200,7 @@ fn place(rig: &mut Rig, rows: &[Row]) -> Result<f64> {
         let is_known = |node: &Value| !node["metadata"]["labels"][CAPACITY_TYPE].is_null();
         Ok(claims.len() == nodes.len() && nodes.iter().all(is_known))
     })?;
-    let last = |times: &[Timestamp]| times.iter().max().copied().context("no pod was created");
-    Ok(last(&bound)?.duration_since(last(&created)?).as_secs_f64())
+    Ok(wave.bound_secs())
 }
 
 /// Asks for the fewer pods; when the last was asked for.
