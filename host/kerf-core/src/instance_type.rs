@@ -187,6 +187,12 @@ impl InstanceType {
         allocatable(&self.capacity, &self.overhead)
     }
 
+    /// What is sold in that zone in that way.
+    pub fn offering(&self, zone: &str, capacity_type: CapacityType) -> Option<&Offering> {
+        let mut offerings = self.offerings.iter();
+        offerings.find(|it| *it.zone == *zone && it.capacity_type == capacity_type)
+    }
+
     /// What the machine has, bought that way.
     pub fn capacity_of<'a>(&'a self, offering: &'a Offering) -> &'a Resources {
         offering

@@ -8,7 +8,9 @@ use jiff::SignedDuration;
 use crate::disruption::budget::Budget;
 use crate::disruption::settings::Hysteresis;
 use crate::ids::{NodePoolName, ZoneId};
-use crate::instance_type::InstanceType;
+use crate::instance_type::{CapacityType, InstanceType, Offering};
+use crate::labels;
+use crate::node::Node;
 use crate::requirements::Requirements;
 use crate::resources::Limits;
 use crate::taint::Taint;
@@ -112,5 +114,16 @@ impl NodePool {
     /// Whether new nodes may be made for pending pods.
     pub fn can_grow_for_pods(&self) -> bool {
         self.not_ready.is_none() && !self.is_deleting && self.replicas.is_none()
+    }
+
+    /// What a node was bought as, by its labels; none where that is not sold now.
+    pub fn offering_of(&self, node: &Node) -> Option<&Offering> {
+        let label = |key: &str| node.labels.get(key).map(String::as_str);
+        let name = label(labels::INSTANCE_TYPE)?;
+        let capacity_type = CapacityType::parse(label(labels::CAPACITY_TYPE)?)?;
+        let mut types = self.instance_types.iter();
+        types
+            .find(|it| *it.name == *name)?
+            .offering(node.zone()?, capacity_type)
     }
 }

@@ -18,7 +18,7 @@ use crate::audit::{Act, Audit};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
-use crate::{bench, process, upstream_world, workspace};
+use crate::{bench, upstream_world, workspace};
 
 /// What the issue asks for.
 const LAUNCH_MAX_SECS: f64 = 2.5;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let table = table.unwrap_or_else(|| workspace::root().join(upstream_world::TABLE));
     let rows = workload::read(&table)?;
     if !args.no_build {
-        process::build_release()?;
+        Build::Release.make()?;
     }
     let options = Options {
         audit_log: true,
@@ -132,21 +132,12 @@ fn secs(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64()
 }
 
-/// Both capacity types, every amd64 type, no limits; nothing is removed again.
+/// Nothing is removed again.
 fn pool() -> Value {
-    json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "burst"},
-        "spec": {
-            "template": {"spec": {
-                "requirements": [
-                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
-                ],
-                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
-            }},
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
-        },
-    })
+    upstream_world::pool(
+        "burst",
+        &json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}),
+    )
 }
 
 pub(crate) fn pool_is_ready(rig: &Rig) -> Result<bool> {

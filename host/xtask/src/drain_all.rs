@@ -12,9 +12,9 @@ use control_plane::Options;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::bench;
 use crate::demo::manifests;
 use crate::rig::{self, Build, Rig, World};
-use crate::{bench, process};
 
 const RUN: &str = "drain-all";
 /// Ten pods fill a node of four vCPUs: what is left after the reserves does not hold an eleventh.
@@ -58,7 +58,7 @@ struct Audit {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
     if !args.no_build {
-        process::build_release()?;
+        Build::Release.make()?;
     }
     let options = Options {
         audit_log: true,

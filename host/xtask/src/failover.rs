@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::crash::tally::{self, Harm};
 use crate::demo::child::Child;
 use crate::demo::manifests;
-use crate::process;
 use crate::rig::{self, Build, NAMESPACE, Rig};
 use gate::Gate;
 
@@ -80,10 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Build::Dev
     };
     if !args.no_build {
-        match build {
-            Build::Dev => process::build_all().map(drop)?,
-            Build::Release => process::build_release()?,
-        }
+        build.make()?;
     }
     let mut rig = Rig::start("failover", build, control_plane::Options::default(), WORLD)?;
     manifests::apply(&rig.api, &rig::pool(RUN, "ecs.g7.large"))?;

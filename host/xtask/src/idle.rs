@@ -7,9 +7,9 @@ use clap::Parser;
 use control_plane::Options;
 use serde_json::json;
 
+use crate::bench;
 use crate::demo::manifests;
 use crate::rig::{self, Build, Rig};
-use crate::{bench, process};
 
 const RUN: &str = "idle";
 /// Ten pods fill a node of four vCPUs: what is left after the reserves does not hold an eleventh.
@@ -53,10 +53,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
     let build = if args.dev { Build::Dev } else { Build::Release };
     if !args.no_build {
-        match build {
-            Build::Dev => process::build_all().map(drop)?,
-            Build::Release => process::build_release()?,
-        }
+        build.make()?;
     }
     let mut rig = Rig::start("idle", build, Options::default(), WORLD)?;
     let pods = args.nodes * PODS_PER_NODE;

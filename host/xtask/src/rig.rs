@@ -48,6 +48,14 @@ pub(crate) enum Build {
 }
 
 impl Build {
+    /// Builds what a rig starts.
+    pub(crate) fn make(self) -> Result<()> {
+        match self {
+            Self::Dev => process::build_all().map(drop),
+            Self::Release => process::build_release(),
+        }
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Dev => "dev",

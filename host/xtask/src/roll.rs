@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::demo::manifests;
 use crate::rig::{self, Build, Rig, World};
-use crate::{bench, drain_all, process};
+use crate::{bench, drain_all};
 
 const RUN: &str = "roll";
 const INSTANCE_TYPE: &str = "ecs.g7.large";
@@ -56,12 +56,9 @@ struct Seen {
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = match args.dev {
-        true => Build::Dev,
-        false => Build::Release,
-    };
-    if !args.no_build && !args.dev {
-        process::build_release()?;
+    let build = if args.dev { Build::Dev } else { Build::Release };
+    if !args.no_build {
+        build.make()?;
     }
     let options = Options {
         audit_log: true,

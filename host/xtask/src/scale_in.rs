@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
 use crate::workload::{self, Row};
-use crate::{bench, burst, process, upstream_world, workspace};
+use crate::{bench, burst, upstream_world, workspace};
 use story::Story;
 
 const RUN: &str = "scale-in";
@@ -77,12 +77,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let table = args.table.clone();
     let rows =
         workload::read(&table.unwrap_or_else(|| workspace::root().join(upstream_world::TABLE)))?;
-    let build = match args.dev {
-        true => Build::Dev,
-        false => Build::Release,
-    };
-    if !args.no_build && !args.dev {
-        process::build_release()?;
+    let build = if args.dev { Build::Dev } else { Build::Release };
+    if !args.no_build {
+        build.make()?;
     }
     let options = Options {
         audit_log: true,
@@ -173,21 +170,12 @@ fn pods_after(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.replicas_after).sum()
 }
 
-/// Both capacity types, every type, default budgets.
+/// With default budgets.
 fn pool() -> Value {
-    json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "scale"},
-        "spec": {
-            "template": {"spec": {
-                "requirements": [
-                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
-                ],
-                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
-            }},
-            "disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "10s"},
-        },
-    })
+    upstream_world::pool(
+        "scale",
+        &json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "10s"}),
+    )
 }
 
 /// Creates all pods and waits until all are bound; how long that took after the last was created.

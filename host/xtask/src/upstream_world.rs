@@ -119,6 +119,23 @@ pub(crate) fn start(rig: &mut Rig, pool: &Value, more: &[&str]) -> Result<()> {
     rig.until("the pool is ready", PATIENCE, burst::pool_is_ready)
 }
 
+/// A pool of both capacity types and every amd64 type, without limits.
+pub(crate) fn pool(name: &str, disruption: &Value) -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name},
+        "spec": {
+            "template": {"spec": {
+                "requirements": [
+                    {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]},
+                ],
+                "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
+            }},
+            "disruption": disruption,
+        },
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

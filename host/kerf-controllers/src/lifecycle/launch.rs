@@ -305,9 +305,7 @@ fn record_instance(draft: &mut Draft, types: &[Arc<InstanceType>], launched: &La
     status.provider_id = Some(instance.provider_id());
     status.image_id = Some(instance.image_id.clone());
     if let Some(instance_type) = instance_type {
-        let mut offerings = instance_type.offerings.iter();
-        let sold = offerings
-            .find(|it| *it.zone == *instance.zone_id && it.capacity_type == instance.capacity_type);
+        let sold = instance_type.offering(&instance.zone_id, instance.capacity_type);
         let capacity = sold.map_or(&instance_type.capacity, |it| instance_type.capacity_of(it));
         let allocatable = sold.map(|it| instance_type.allocatable_of(it));
         status.capacity = quantities(capacity);

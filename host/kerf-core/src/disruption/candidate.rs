@@ -228,11 +228,9 @@ impl<'a> World<'a> {
 
     /// What exactly this offering costs; unknown when the pool does not sell it.
     pub(super) fn price(&self, pool: &NodePool, key: &OfferingKey) -> Price {
-        let offerings = self.instance_type(&pool.name, &key.instance_type);
-        let mut offerings = offerings.into_iter().flat_map(|it| &it.offerings);
-        let same =
-            offerings.find(|it| it.zone == key.zone && it.capacity_type == key.capacity_type);
-        same.map_or(Price::UNKNOWN, |it| it.price)
+        let found = self.instance_type(&pool.name, &key.instance_type);
+        let offering = found.and_then(|it| it.offering(&key.zone, key.capacity_type));
+        offering.map_or(Price::UNKNOWN, |it| it.price)
     }
 
     fn pods_allow(&self, node: &Node) -> Result<(), KeptReason> {

@@ -206,19 +206,9 @@ pub(super) fn hourly(snapshot: &Snapshot) -> Price {
 }
 
 pub(super) fn price(snapshot: &Snapshot, node: &Node) -> Price {
-    let label = |key| node.labels.get(key).map_or("", String::as_str);
-    let types = snapshot
-        .pools
-        .iter()
-        .flat_map(|pool| pool.instance_types.iter());
-    let mut offerings = types
-        .filter(|it| *it.name == *label(labels::INSTANCE_TYPE))
-        .flat_map(|it| &it.offerings);
-    let same = offerings.find(|it| {
-        *it.zone == *label(labels::ZONE)
-            && it.capacity_type.as_str() == label(labels::CAPACITY_TYPE)
-    });
-    same.map_or(Price::UNKNOWN, |it| it.price)
+    let mut pools = snapshot.pools.iter();
+    let offering = pools.find_map(|pool| pool.offering_of(node));
+    offering.map_or(Price::UNKNOWN, |it| it.price)
 }
 
 fn number(object: &Value, field: &str) -> Result<i64> {

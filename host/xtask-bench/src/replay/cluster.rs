@@ -441,7 +441,6 @@ pub(super) fn offering_of(node: &Arc<Node>) -> Option<OfferingKey> {
 fn price_of(pool: &NodePool, key: &OfferingKey) -> Price {
     let mut types = pool.instance_types.iter();
     let found = types.find(|it| it.name == key.instance_type);
-    let mut offerings = found.into_iter().flat_map(|it| &it.offerings);
-    let same = offerings.find(|it| it.zone == key.zone && it.capacity_type == key.capacity_type);
-    same.map_or(Price::UNKNOWN, |it| it.price)
+    let offering = found.and_then(|it| it.offering(&key.zone, key.capacity_type));
+    offering.map_or(Price::UNKNOWN, |it| it.price)
 }

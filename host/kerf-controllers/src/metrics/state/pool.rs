@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use kerf_core::disruption::budget::DisruptionReason;
-use kerf_core::instance_type::CapacityType;
-use kerf_core::labels;
 use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
 use kerf_core::resources::{NODES, Resources};
@@ -93,12 +91,5 @@ fn budgets(pool: &NodePool, snapshot: &Snapshot, table: &mut Table) {
 
 /// What the node costs per hour, by its labels and the catalog.
 fn price(node: &Node, pool: &NodePool) -> Option<f64> {
-    let label = |key: &str| node.labels.get(key).map(String::as_str);
-    let name = label(labels::INSTANCE_TYPE)?;
-    let capacity_type = CapacityType::parse(label(labels::CAPACITY_TYPE)?)?;
-    let zone = node.zone()?;
-    let instance_type = pool.instance_types.iter().find(|it| &*it.name == name)?;
-    let mut offerings = instance_type.offerings.iter();
-    let offering = offerings.find(|it| &*it.zone == zone && it.capacity_type == capacity_type)?;
-    offering.price.per_hour()
+    pool.offering_of(node)?.price.per_hour()
 }

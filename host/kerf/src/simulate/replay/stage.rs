@@ -120,21 +120,10 @@ impl Stage {
 
     /// The price of a node that exists, by its labels.
     fn price_of(&self, node: &Node) -> Price {
-        let label = |key| node.labels.get(key).map_or("", String::as_str);
-        let pool = self.world.pools.iter();
-        let mut pool = pool.filter(|pool| Some(&pool.name) == node.pool.as_ref());
-        let types = pool
-            .next()
-            .into_iter()
-            .flat_map(|it| it.instance_types.iter());
-        let mut offerings = types
-            .filter(|it| *it.name == *label(labels::INSTANCE_TYPE))
-            .flat_map(|it| &it.offerings);
-        let same = offerings.find(|it| {
-            *it.zone == *label(labels::ZONE)
-                && it.capacity_type.as_str() == label(labels::CAPACITY_TYPE)
-        });
-        same.map_or(Price::UNKNOWN, |it| it.price)
+        let mut pools = self.world.pools.iter();
+        let pool = pools.find(|pool| Some(&pool.name) == node.pool.as_ref());
+        let offering = pool.and_then(|pool| pool.offering_of(node));
+        offering.map_or(Price::UNKNOWN, |it| it.price)
     }
 
     pub(super) fn now(&self) -> Timestamp {
