@@ -113,7 +113,6 @@ fn defaults_are_written_by_the_server() {
             "budgets": [{"nodes": "10%"}],
         })
     );
-    assert_eq!(class["spec"]["launchStrategy"], "Auto");
     assert_eq!(class["spec"]["vSwitchSelectionPolicy"], "cheapest");
     let policy = &class["spec"]["policies"][0];
     assert_eq!(
@@ -314,7 +313,7 @@ fn mistakes_in_a_node_class_are_refused_with_what_to_do() {
         ),
         (
             node_class("").replace("{id: vsw-1}", "{id: vsw-1}, {}"),
-            "needs id, tags or zoneID",
+            "a term needs id or tags",
         ),
         (
             node_class("").replace("{id: sg-1}", "{id: sg-1, name: a}"),

@@ -117,3 +117,35 @@ fn every_reason_that_is_written_on_an_object_has_a_paragraph_and_no_paragraph_is
     );
     assert!(short.is_empty(), "too short to help: {short:?}");
 }
+
+/// Fields below a schema that `kubectl explain` has nothing to say about, and how many there are.
+fn unexplained(schema: &serde_json::Value, path: &str, missing: &mut Vec<String>) -> usize {
+    let mut count = 0;
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let place = format!("{path}.{name}");
+        let text = property["description"].as_str().unwrap_or_default();
+        if text.len() < "A word.".len() {
+            missing.push(place.clone());
+        }
+        count += 1 + unexplained(property, &place, missing);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get(inner) {
+            count += unexplained(inner, path, missing);
+        }
+    }
+    count
+}
+
+#[test]
+fn kubectl_explain_has_a_text_for_every_field() {
+    let mut missing = Vec::new();
+    let mut count = 0;
+    for (name, definition) in kerf_api::crds::definitions().unwrap() {
+        let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        count += unexplained(schema, name, &mut missing);
+    }
+
+    assert!(count > 200, "{count}");
+    assert_eq!(missing, Vec::<String>::new());
+}

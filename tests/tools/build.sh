@@ -5,6 +5,8 @@
 #   build.sh --all      helm too, which only the chart's tests need
 #   build.sh NAME ...   only these
 #
+# It also fetches upstream's definitions (karpenter/), which one test compares ours with.
+#
 # The result goes to .control-plane/bin, or to $KERF_CONTROL_PLANE_DIR. A binary that $KUBEBUILDER_ASSETS
 # has is not built. What is up to date is skipped: each binary has a stamp of its module and of this script.
 # The first build on a machine takes some 15 minutes on two cores, nearly all of it in kube-apiserver.
@@ -68,7 +70,7 @@ build() {
 }
 
 case ${1:-} in
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
+  -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
   --all) names=("${servers[@]}" helm) ;;
   '') names=("${servers[@]}") ;;
   *) names=("$@") ;;
@@ -84,4 +86,5 @@ if command -v flock >/dev/null; then
   exec 9>"$stamps/lock"
   flock 9
 fi
+(cd "$tools/karpenter" && GOWORK=off go mod download)
 for i in "${!names[@]}"; do build "${names[$i]}" "$((i + 1))/${#names[@]}"; done

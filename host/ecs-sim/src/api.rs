@@ -7,6 +7,7 @@ mod describe_instances;
 mod identity;
 mod images;
 mod instance_types;
+mod launch_extras;
 mod launch_spec;
 mod network;
 mod prices;
@@ -60,6 +61,7 @@ pub(crate) fn dispatch(state: &mut State, call: &Call, now: Timestamp) -> Result
         "DescribeVSwitches" => network::describe_vswitches(state, params),
         "DescribeSecurityGroups" => network::describe_security_groups(state, params),
         "DescribeKeyPairs" => network::describe_key_pairs(state, params),
+        "DescribeCapacityReservations" => network::describe_capacity_reservations(state, params),
         "DescribeClusterDetail" => cluster::describe_cluster_detail(state, call),
         "DescribeClusterAttachScripts" => {
             cluster::describe_cluster_attach_scripts(state, call, now)

@@ -27,6 +27,8 @@ pub struct InstanceType {
     pub gpu_memory_gib: f64,
     pub bare_metal: bool,
     pub burstable: bool,
+    /// How many local disks, and GiB of each.
+    pub local_disks: (u32, u64),
     /// Price per hour by region; a type without a price is not sold there.
     prices: BTreeMap<&'static str, f64>,
     /// What spot costs of the list price in percent; none: it differs by zone.
@@ -106,9 +108,15 @@ impl InstanceType {
             gpu_memory_gib: 0.0,
             bare_metal: false,
             burstable: false,
+            local_disks: (0, 0),
             prices: BTreeMap::from([(PRICE_REGION, sold.price_per_hour)]),
             spot_percent: Some(sold.spot_percent),
         }
+    }
+
+    /// Whether its local disks are NVMe ones.
+    pub fn has_local_nvme(&self) -> bool {
+        self.local_disks.0 > 0 && self.family.starts_with('i') && !self.family.starts_with("i1")
     }
 
     /// The list price per hour, if the type is sold in the region.
@@ -207,6 +215,7 @@ impl Row<'_> {
             gpu_memory_gib: self.number("gpu_mem_gb")?.unwrap_or(0.0),
             bare_metal: self.text("bare_metal") == "1",
             burstable: self.text("burstable") == "1",
+            local_disks: local_disks(self.text("local_storage_gib")),
             prices: prices?
                 .into_iter()
                 .filter(|(_, price)| *price > 0.0)
@@ -254,6 +263,14 @@ impl Row<'_> {
             row: self.row,
         })
     }
+}
+
+/// `2 × 1,788`, or the size of the only one.
+fn local_disks(text: &str) -> (u32, u64) {
+    let (count, size) = text.split_once('×').unwrap_or(("1", text));
+    let size = size.trim().replace(',', "").parse().unwrap_or(0);
+    let count = count.trim().parse().unwrap_or(0);
+    if size == 0 { (0, 0) } else { (count, size) }
 }
 
 #[cfg(test)]

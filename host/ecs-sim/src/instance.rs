@@ -90,6 +90,9 @@ pub(crate) struct Spec {
     pub(crate) system_disk_category: String,
     pub(crate) system_disk_gib: u32,
     pub(crate) deletion_protection: bool,
+    /// What the call asked for in its own words, without secrets and what this struct has.
+    pub(crate) request: Tags,
+    pub(crate) data_disks: usize,
     pub(crate) price_per_hour: f64,
 }
 

@@ -46,6 +46,6 @@ pub use planted::Planted;
 pub use sim::{EcsSim, Options, StartError};
 pub use view::InstanceView;
 pub use world::{
-    Cidr, Cluster, Image, SecurityGroup, SoldType, StockRule, Tags, Timing, VSwitch, World,
-    WorldError,
+    Cidr, Cluster, Image, KeyPair, PrivatePool, SecurityGroup, SoldType, StockRule, Tags, Timing,
+    VSwitch, World, WorldError,
 };

@@ -1,5 +1,6 @@
 //! The machines: each instance runs its user data, joins the cluster if that says so, and goes away.
 
+mod disks;
 mod private_root;
 
 use std::io;
@@ -15,6 +16,7 @@ use crate::instance::{Boot, Instance};
 use crate::kubelet::Kubelet;
 use crate::user_data::BootPlan;
 
+use disks::Disks;
 pub(crate) use private_root::{Identity, PrivateRoot};
 
 /// What is done on the host for all machines.
@@ -117,6 +119,7 @@ impl App {
             metadata_proxy: &metadata_proxy,
         };
         machine.prepare(&identity, &plan, &instance.spec.user_data)?;
+        machine.attach(&Disks::of(&instance.spec))?;
         for warning in &plan.warnings {
             machine.append_log(&format!("cloud-init: WARNING: {warning}"))?;
         }

@@ -102,6 +102,8 @@ impl State {
             http_tokens: "optional".to_owned(),
             system_disk_category: "cloud_essd".to_owned(),
             system_disk_gib: SYSTEM_DISK_GIB,
+            request: Tags::new(),
+            data_disks: 0,
             deletion_protection: false,
             price_per_hour: price.unwrap_or_default(),
         })

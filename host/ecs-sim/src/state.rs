@@ -140,6 +140,19 @@ impl State {
         Ok(id)
     }
 
+    /// Living instances that were started from a private pool.
+    pub(crate) fn used_of_pool(&self, id: &str) -> usize {
+        let living = self.instances.values().filter(|it| it.deleted_at.is_none());
+        let pool = |it: &&Instance| {
+            it.spec
+                .request
+                .get("PrivatePoolOptions.Id")
+                .map(String::as_str)
+                == Some(id)
+        };
+        living.filter(pool).count()
+    }
+
     /// An instance that does not boot.
     pub(crate) fn place(&mut self, spec: Spec, now: Timestamp) -> Result<String, ApiError> {
         let ip = self.take_address(&spec.vswitch_id)?;

@@ -22,6 +22,8 @@ pub struct InstanceView {
     pub system_disk_gib: u32,
     pub ip: String,
     pub tags: Tags,
+    /// Parameters of the launch that have no field here, such as `KeyPairName` and `DataDisk.1.Category`.
+    pub request: Tags,
     pub price_per_hour: f64,
     /// `Waiting`, `Running`, `Finished` or `Failed`: how its user data is getting on.
     pub boot: String,
@@ -51,6 +53,7 @@ impl App {
                 system_disk_gib: instance.spec.system_disk_gib,
                 ip: instance.ip.to_string(),
                 tags: instance.spec.tags.clone(),
+                request: instance.spec.request.clone(),
                 price_per_hour: instance.spec.price_per_hour,
                 boot: instance.boot.as_str().to_owned(),
                 node_name: instance.node_name.clone(),

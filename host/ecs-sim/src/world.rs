@@ -18,7 +18,10 @@ pub struct World {
     pub vswitches: Vec<VSwitch>,
     pub security_groups: Vec<SecurityGroup>,
     pub images: Vec<Image>,
-    pub key_pairs: Vec<String>,
+    pub key_pairs: Vec<KeyPair>,
+    pub launch_templates: Vec<String>,
+    /// Room that is kept for the account.
+    pub private_pools: Vec<PrivatePool>,
     pub ram_roles: Vec<String>,
     pub clusters: Vec<Cluster>,
     /// The last rule that fits an offering counts; without one the stock is unlimited.
@@ -86,6 +89,26 @@ pub struct SecurityGroup {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KeyPair {
+    pub name: String,
+    #[serde(default)]
+    pub tags: Tags,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PrivatePool {
+    pub id: String,
+    pub instance_type: String,
+    pub zone: String,
+    /// Instances that it has room for, those that run in it counted.
+    pub count: u32,
+    #[serde(default)]
+    pub tags: Tags,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Image {
     pub id: String,
     pub name: String,
@@ -95,8 +118,18 @@ pub struct Image {
     pub architecture: String,
     pub size_gib: u32,
     pub created_at: String,
+    /// `system`, `self`, `others` or `marketplace`.
+    #[serde(default = "system")]
+    pub owner_alias: String,
+    /// The account that owns it; the cloud's images have none.
+    #[serde(default)]
+    pub owner_id: String,
     #[serde(default)]
     pub tags: Tags,
+}
+
+fn system() -> String {
+    "system".to_owned()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,7 +287,12 @@ impl Default for World {
                 vpc_id: None,
             }],
             images: default_images(),
-            key_pairs: vec!["default".to_owned()],
+            key_pairs: vec![KeyPair {
+                name: "default".to_owned(),
+                tags: discovery(),
+            }],
+            launch_templates: Vec::new(),
+            private_pools: Vec::new(),
             ram_roles: vec!["KubernetesWorkerRole".to_owned()],
             clusters: vec![Cluster {
                 id: "c0000000000000000000000000000sim1".to_owned(),
@@ -285,6 +323,8 @@ fn default_images() -> Vec<Image> {
         architecture: architecture.to_owned(),
         size_gib: 20,
         created_at: created_at.to_owned(),
+        owner_alias: system(),
+        owner_id: String::new(),
         tags: Tags::new(),
     };
     let (x64, arm64) = (

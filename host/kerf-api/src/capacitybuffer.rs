@@ -29,7 +29,7 @@ fn strategy_default() -> Option<String> {
     doc = "A CapacityBuffer keeps room free for pods that do not exist yet.",
     // Without this note the API server refuses CRDs of groups that belong to the Kubernetes project.
     annotation("api-approved.kubernetes.io", "https://github.com/kubernetes/autoscaler/pull/8151"),
-    printcolumn(name = "Strategy", type_ = "string", json_path = ".status.provisioningStrategy"),
+    printcolumn(name = "Strategy", type_ = "string", json_path = ".spec.provisioningStrategy"),
     printcolumn(name = "PodTemplate", type_ = "string", json_path = ".status.podTemplateRef.name"),
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.replicas"),
     printcolumn(name = "ConditionsType", type_ = "string", json_path = ".status.conditions[*].type"),
@@ -107,5 +107,6 @@ pub struct CapacityBufferStatus {
     pub provisioning_strategy: Option<String>,
     /// Observations: ReadyForProvisioning and Provisioning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }

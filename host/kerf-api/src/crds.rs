@@ -37,7 +37,10 @@ pub fn definitions() -> Result<Vec<(&'static str, Value)>, CrdError> {
             definition::<EcsNodeClass>()?,
         ),
         ("karpenter.sh_nodeclaims", definition::<NodeClaim>()?),
-        ("karpenter.sh_nodeoverlays", definition::<NodeOverlay>()?),
+        (
+            "karpenter.sh_nodeoverlays",
+            without_min_values(definition::<NodeOverlay>()?),
+        ),
         ("karpenter.sh_nodepools", definition::<NodePool>()?),
     ])
 }
@@ -58,6 +61,28 @@ fn definition<K: CustomResourceExt>() -> Result<Value, CrdError> {
         }
     }
     Ok(crd)
+}
+
+/// An overlay says which offerings it changes and chooses none, so that its requirements have no minValues. The type is
+/// shared with kinds that choose.
+fn without_min_values(mut definition: Value) -> Value {
+    const ITEM: &str =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/requirements/items";
+    let item = definition.pointer_mut(ITEM).and_then(Value::as_object_mut);
+    let Some(item) = item else {
+        return definition;
+    };
+    if let Some(properties) = item.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.shift_remove("minValues");
+    }
+    if let Some(rules) = item
+        .get_mut("x-kubernetes-validations")
+        .and_then(Value::as_array_mut)
+    {
+        let speaks = |rule: &Value| rule.to_string().contains("minValues");
+        rules.retain(|rule| !speaks(rule));
+    }
+    definition
 }
 
 /// Walks one schema. Names of properties are the user's words, not keywords, so they are never looked at.

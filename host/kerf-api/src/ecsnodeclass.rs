@@ -1,8 +1,9 @@
 //! ECSNodeClass: the cloud's settings of a pool's nodes, and the policies that decide with us.
 //!
 //! The fields are the union of both public Alibaba Cloud providers, in the spelling of the ACK team's where they differ
-//! (`kubelet`, `systemDisk.category` beside `categories`); there is no plain-text password. Parts: [`selector`],
-//! [`disk`], [`kubelet`], [`policy`], [`status`].
+//! (`kubelet`, `systemDisk.category` beside `categories`); there is no plain-text password. docs/node-class-fields.md
+//! says of each field of either what became of it. Parts: [`selector`], [`disk`], [`kubelet`], [`network`], [`policy`],
+//! [`status`].
 
 use crate::condition::{Condition, ConditionSet};
 use crate::names::condition;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 pub mod disk;
 mod hash;
 pub mod kubelet;
+pub mod network;
 pub mod policy;
 pub mod selector;
 pub mod status;
@@ -22,9 +24,11 @@ pub mod status;
 pub use disk::{DataDisk, SystemDisk};
 pub use hash::ECSNODECLASS_HASH_VERSION;
 pub use kubelet::KubeletConfiguration;
+pub use network::InternetAccessible;
 pub use policy::{Policy, PolicyHook, PolicySource};
 pub use selector::{
-    ImageSelectorTerm, ReservationSelectorTerm, SecurityGroupSelectorTerm, VSwitchSelectorTerm,
+    ImageSelectorTerm, ReservationSelectorTerm, SecurityGroupSelectorTerm, SshKeySelectorTerm,
+    VSwitchSelectorTerm,
 };
 pub use status::EcsNodeClassStatus;
 
@@ -39,14 +43,10 @@ open_enum! {
 }
 
 open_enum! {
-    /// Which call launches instances.
-    LaunchStrategy {
-        /// A provisioning group where the account and the class allow one, else RunInstances.
-        Auto = "Auto",
-        /// Always CreateAutoProvisioningGroup.
-        ProvisioningGroup = "ProvisioningGroup",
-        /// Always RunInstances.
-        RunInstances = "RunInstances",
+    /// What becomes of local NVMe disks.
+    InstanceStorePolicy {
+        /// One striped file system, on which the kubelet and the containers keep their files.
+        Raid0 = "RAID0",
     }
 }
 
@@ -63,9 +63,9 @@ open_enum! {
 open_enum! {
     /// Whether private capacity pools are used.
     CapacityReservationPreference {
-        /// Pools that are open to all instances.
+        /// Pools that are open to all instances, and what is sold to everybody when none has room.
         Open = "open",
-        /// Only the pools that are selected.
+        /// Only the pools that capacityReservationSelectorTerms find; offerings without one cannot be had.
         Target = "target",
         /// No pools.
         None = "none",
@@ -107,20 +107,26 @@ open_enum! {
 #[x_kube(
     validation = ("!has(self.spotPriceLimit) || (has(self.spotStrategy) && self.spotStrategy == 'SpotWithPriceLimit')", "spotPriceLimit needs spotStrategy: SpotWithPriceLimit"),
     validation = ("!has(self.spotStrategy) || self.spotStrategy != 'SpotWithPriceLimit' || has(self.spotPriceLimit)", "spotStrategy SpotWithPriceLimit needs spotPriceLimit"),
-    validation = ("!has(self.passwordInherit) || !self.passwordInherit || !has(self.keyPairName)", "set keyPairName or passwordInherit, not both"),
-    validation = ("!has(self.capacityReservationPreference) || self.capacityReservationPreference != 'target' || has(self.capacityReservationSelectorTerms)", "capacityReservationPreference target needs capacityReservationSelectorTerms")
+    validation = ("(has(self.keyPairName) ? 1 : 0) + (has(self.sshKeySelectorTerms) ? 1 : 0) + (has(self.passwordInherit) && self.passwordInherit ? 1 : 0) <= 1", "set one of keyPairName, sshKeySelectorTerms and passwordInherit: an instance has one way to log in"),
+    validation = ("!has(self.formatDataDisk) || !self.formatDataDisk || !has(self.dataDisks) || !self.dataDisks.exists(disk, has(disk.mountTarget))", "formatDataDisk lets the join script format the first data disk: use it or dataDisks[].mountTarget, not both"),
+    validation = ("!has(self.formatDataDisk) || !self.formatDataDisk || !has(self.instanceStorePolicy)", "formatDataDisk and instanceStorePolicy both say where the kubelet keeps its files: use one of them"),
+    validation = ("!has(self.capacityReservationPreference) || self.capacityReservationPreference != 'target' || has(self.capacityReservationSelectorTerms)", "capacityReservationPreference target needs capacityReservationSelectorTerms"),
+    validation = ("!has(self.capacityReservationSelectorTerms) || (has(self.capacityReservationPreference) && self.capacityReservationPreference == 'target')", "capacityReservationSelectorTerms needs capacityReservationPreference: target")
 )]
 pub struct EcsNodeClassSpec {
     /// The ACK cluster to join; empty means the one that the controller was given.
     #[serde(default, rename = "clusterID", skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// The name of a self-managed cluster, for its join template.
+    /// The name of a self-managed cluster, for {{clusterName}} in its join template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[-A-Za-z0-9._/]+$"), length(max = 128))]
     pub cluster_name: Option<String>,
-    /// The API server's address of a self-managed cluster, for its join template.
+    /// The API server's address of a self-managed cluster, for {{clusterEndpoint}} in its join template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[-A-Za-z0-9._:/\[\]]+$"), length(max = 512))]
     pub cluster_endpoint: Option<String>,
-    /// The shell script that joins an instance to a self-managed cluster; ACK clusters need none.
+    /// The shell script that joins an instance to a self-managed cluster; ACK clusters need none. {{labels}}, {{taints}},
+    /// {{nodeConfig}}, {{maxPods}}, {{clusterName}} and {{clusterEndpoint}} are filled in; {{taints}} must be there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_template: Option<String>,
     /// Which vSwitches instances may be in; a vSwitch that any term matches is used.
@@ -152,16 +158,14 @@ pub struct EcsNodeClassSpec {
     /// Further disks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
+    #[x_kube(validation = ("self.all(disk, !has(disk.mountTarget) || self.exists_one(other, has(other.mountTarget) && other.mountTarget == disk.mountTarget))", "two data disks have one mountTarget: give each a folder of its own"))]
     pub data_disks: Vec<DataDisk>,
+    /// What becomes of local NVMe disks; they stay as they are when this is not set. What is on them ends with the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_store_policy: Option<InstanceStorePolicy>,
     /// Whether the join script formats and mounts the data disk for container data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format_data_disk: Option<bool>,
-    /// Which call launches instances.
-    #[serde(
-        default = "launch_strategy_default",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub launch_strategy: Option<LaunchStrategy>,
     /// What we offer for a spot instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_strategy: Option<SpotStrategy>,
@@ -177,7 +181,7 @@ pub struct EcsNodeClassSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 30))]
     pub capacity_reservation_selector_terms: Vec<ReservationSelectorTerm>,
-    /// Whether private capacity pools are used.
+    /// Whether private capacity pools are used; the account's own setting counts when this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_reservation_preference: Option<CapacityReservationPreference>,
     /// How instances reach their metadata.
@@ -207,6 +211,13 @@ pub struct EcsNodeClassSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 128))]
     pub key_pair_name: Option<String>,
+    /// Which key pair is for logins; of those that any term matches the first by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 30))]
+    pub ssh_key_selector_terms: Vec<SshKeySelectorTerm>,
+    /// Whether instances get a public address, and how its traffic is paid for; they get none when this is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internet_accessible: Option<InternetAccessible>,
     /// Whether the password of the image is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_inherit: Option<bool>,
@@ -268,10 +279,6 @@ fn vswitch_selection_policy_default() -> Option<VSwitchSelectionPolicy> {
     Some(VSwitchSelectionPolicy::Cheapest)
 }
 
-fn launch_strategy_default() -> Option<LaunchStrategy> {
-    Some(LaunchStrategy::Auto)
-}
-
 fn http_tokens_default() -> Option<HttpTokens> {
     Some(HttpTokens::Optional)
 }
@@ -292,6 +299,8 @@ impl EcsNodeClass {
             condition::VSWITCH_RESOLVED,
             condition::SECURITY_GROUP_RESOLVED,
             condition::IMAGE_RESOLVED,
+            condition::KEY_PAIR_RESOLVED,
+            condition::CAPACITY_RESERVATION_RESOLVED,
         ],
     };
 

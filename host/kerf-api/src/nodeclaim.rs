@@ -148,6 +148,7 @@ pub struct NodeClaimStatus {
     pub allocatable: BTreeMap<String, Quantity>,
     /// Observations: Ready and what it is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// When a pod last came to this node or left it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

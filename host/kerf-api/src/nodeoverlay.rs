@@ -71,6 +71,7 @@ pub struct NodeOverlaySpec {
 pub struct NodeOverlayStatus {
     /// Observations: Ready and what it is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

@@ -178,6 +178,7 @@ pub struct NodePoolStatus {
     pub node_class_observed_generation: Option<i64>,
     /// Observations: Ready and what it is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

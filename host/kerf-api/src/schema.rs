@@ -44,7 +44,7 @@ fn quantity_value() -> Schema {
 /// Labels that go onto Nodes.
 pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     let value = json_schema!({ "type": "string", "maxLength": LABEL_VALUE_LENGTH_MAX, "pattern": LABEL_VALUE });
-    json_schema!({ "type": "object", "maxProperties": ENTRIES_MAX, "additionalProperties": value })
+    json_schema!({ "type": "object", "x-kubernetes-map-type": "atomic", "maxProperties": ENTRIES_MAX, "additionalProperties": value })
 }
 
 /// A label key in a requirement.

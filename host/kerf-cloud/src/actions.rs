@@ -3,9 +3,11 @@
 //! A function `…_request` builds the call and is pure, so that tests hold it against recordings of the official SDKs;
 //! the method of [`crate::rpc::Client`] beside it sends it and reads every page.
 
+pub mod capacity_reservations;
 pub mod cluster;
 pub mod images;
 pub mod instances;
+pub mod key_pairs;
 pub mod network;
 pub mod run_instances;
 pub mod spot;

@@ -6,6 +6,8 @@
     reason = "helpers of tests, which the lint takes for product code"
 )]
 
+#[path = "simulated/class_fields.rs"]
+mod class_fields;
 #[path = "simulated/cloud.rs"]
 mod cloud;
 #[path = "simulated/credentials.rs"]

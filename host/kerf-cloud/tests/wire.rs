@@ -233,6 +233,10 @@ fn full_run() -> RunInstances {
         instance_name: "default-abcde".to_owned(),
         user_data: "IyEvYmluL2Jhc2gK".to_owned(),
         key_pair_name: "ops".to_owned(),
+        password_inherit: false,
+        launch_template_id: String::new(),
+        private_pool_match: String::new(),
+        private_pool_id: String::new(),
         ram_role_name: "KubernetesWorkerRole".to_owned(),
         resource_group_id: "rg-1".to_owned(),
         system_disk: SystemDiskParams {
@@ -372,8 +376,8 @@ fn selector_calls_are_encoded_as_the_sdk_does() {
         tags: discovery,
         ..NetworkFilter::default()
     };
-    let images = ImageFilter::Ids(texts(&["a.vhd", "b.vhd"]));
-    let family = ImageFilter::Family("acs:alibaba_cloud_linux_3_2104_lts_x64".to_owned());
+    let images = ImageFilter::of_ids(texts(&["a.vhd", "b.vhd"]));
+    let family = ImageFilter::of_family("acs:alibaba_cloud_linux_3_2104_lts_x64");
 
     check(
         "DescribeSecurityGroups",

@@ -156,6 +156,7 @@ impl Context {
             Some(PoolOffers {
                 instance_types,
                 free_ips: class.free_ips.clone(),
+                is_zone_balanced: class.is_zone_balanced,
             })
         };
         pools

@@ -40,6 +40,8 @@ pub struct ClassState {
     pub instance_types: Arc<Vec<Arc<InstanceType>>>,
     /// Free addresses per zone.
     pub free_ips: BTreeMap<ZoneId, u64>,
+    /// Whether zones are kept in balance before prices are compared.
+    pub is_zone_balanced: bool,
 }
 
 /// The classes that were looked at: usable ones, and why the others are not.
@@ -106,7 +108,14 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
         source,
     })?;
     let outcome = match &resolved {
-        Ok(resolved) => load(resolved, &hash, &context).await,
+        Ok(resolved) => {
+            load(
+                resolved,
+                (&hash, catalog::is_zone_balanced(&class)),
+                &context,
+            )
+            .await
+        }
         Err(problems) => Err(describe(&name, problems)),
     };
     let mut wanted = (*class).clone();
@@ -160,7 +169,7 @@ async fn migrate(class: &str, hash: &str, context: &Context) -> Result<(), Error
 /// When the cloud cannot be asked and never was.
 pub async fn load(
     resolved: &Arc<ResolvedNodeClass>,
-    hash: &str,
+    (hash, is_zone_balanced): (&str, bool),
     context: &Context,
 ) -> Result<Arc<ClassState>, String> {
     let types = context
@@ -174,13 +183,15 @@ pub async fn load(
         resolved: Arc::clone(resolved),
         instance_types: Arc::new(types.into_iter().map(Arc::new).collect()),
         free_ips: catalog::free_ips(resolved),
+        is_zone_balanced,
     }))
 }
 
 /// Reads stock and prices of all usable classes again; a class whose reading fails keeps what it had.
 pub async fn refresh(context: &Context) {
     for (name, state) in context.classes.all_usable() {
-        match load(&state.resolved, &state.hash, context).await {
+        let about = (state.hash.as_str(), state.is_zone_balanced);
+        match load(&state.resolved, about, context).await {
             Ok(fresh) => context.classes.put(name, Ok(fresh)),
             Err(message) => {
                 tracing::warn!(nodeclass = %name, %message, "stock and prices stay as they were");

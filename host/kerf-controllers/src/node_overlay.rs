@@ -85,8 +85,9 @@ impl Overlays {
 /// The known evaluation with the free addresses of now; they change often and no overlay speaks of them.
 fn with_addresses(known: &Arc<Evaluated>, base: &Catalog) -> Arc<Evaluated> {
     let is_same = |(name, offers): (&NodePoolName, &PoolOffers)| {
-        base.get(name)
-            .is_some_and(|it| it.free_ips == offers.free_ips)
+        base.get(name).is_some_and(|it| {
+            it.free_ips == offers.free_ips && it.is_zone_balanced == offers.is_zone_balanced
+        })
     };
     if known.catalog.iter().all(is_same) {
         return Arc::clone(known);
@@ -95,6 +96,7 @@ fn with_addresses(known: &Arc<Evaluated>, base: &Catalog) -> Arc<Evaluated> {
     for (name, offers) in &mut catalog {
         if let Some(now) = base.get(name) {
             offers.free_ips.clone_from(&now.free_ips);
+            offers.is_zone_balanced = now.is_zone_balanced;
         }
     }
     Arc::new(Evaluated {

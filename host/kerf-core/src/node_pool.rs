@@ -98,6 +98,8 @@ pub struct NodePool {
     pub instance_types: Arc<Vec<Arc<InstanceType>>>,
     /// Free IP addresses per zone: the sum over the vSwitches that its NodeClass selects.
     pub free_ips: BTreeMap<ZoneId, u64>,
+    /// Whether the zone with the fewest of its nodes comes before a lower price.
+    pub is_zone_balanced: bool,
     /// Why it cannot be used now ("NodeClassNotReady: …"); none when it can.
     pub not_ready: Option<String>,
     /// Why its new nodes are not trusted to join (condition `NodeRegistrationHealthy` is False); drift waits for that.

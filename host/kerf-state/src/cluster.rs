@@ -38,6 +38,8 @@ pub struct PoolOffers {
     pub instance_types: Arc<Vec<Arc<InstanceType>>>,
     /// Free addresses per zone, over the vSwitches of its node class.
     pub free_ips: BTreeMap<ZoneId, u64>,
+    /// Whether its node class has the vSwitchSelectionPolicy `balanced`.
+    pub is_zone_balanced: bool,
 }
 
 /// Deleted NodeClaims that are remembered, so that a late [`Cluster::seed`] cannot bring one back. A claim is seeded
@@ -286,6 +288,7 @@ impl Cluster {
         NodePool {
             instance_types: offers.instance_types,
             free_ips: offers.free_ips,
+            is_zone_balanced: offers.is_zone_balanced,
             not_ready,
             ..pool.clone()
         }

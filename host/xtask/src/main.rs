@@ -9,6 +9,7 @@
 )]
 
 mod adopt;
+mod api_reference;
 mod audit;
 mod bench;
 mod burst;

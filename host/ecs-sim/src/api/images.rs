@@ -40,7 +40,10 @@ pub(super) fn describe_images(state: &State, params: &Params) -> Result<Value, A
                 .is_none_or(|architecture| architecture == image.architecture)
             && params
                 .text("ImageOwnerAlias")
-                .is_none_or(|owner| owner == "system")
+                .is_none_or(|owner| owner == image.owner_alias)
+            && params
+                .text("ImageOwnerId")
+                .is_none_or(|owner| owner == image.owner_id)
             && params.text("OSType").is_none_or(|os| os == "linux")
             && params
                 .text("Status")
@@ -73,7 +76,7 @@ pub(super) fn describe_image_from_family(
 }
 
 /// `*` at the start, at the end or in between stands for anything.
-fn is_like(pattern: &str, name: &str) -> bool {
+pub(super) fn is_like(pattern: &str, name: &str) -> bool {
     let mut rest = name;
     for (i, piece) in pattern.split('*').enumerate() {
         match rest.find(piece) {
@@ -94,7 +97,7 @@ fn row(image: &Image) -> Value {
         "ImageId": image.id,
         "ImageName": image.name,
         "ImageFamily": image.family,
-        "ImageOwnerAlias": "system",
+        "ImageOwnerAlias": image.owner_alias,
         "ImageVersion": "",
         "Description": "",
         "Architecture": image.architecture,

@@ -109,7 +109,9 @@ fn row(instance_type: &InstanceType) -> Value {
         "EniTrunkSupported": false,
         "EriQuantity": 0,
         "DiskQuantity": 17,
-        "LocalStorageAmount": 0,
+        "LocalStorageAmount": instance_type.local_disks.0,
+        "LocalStorageCapacity": instance_type.local_disks.1,
+        "LocalStorageCategory": local_category(instance_type),
         "NvmeSupport": if instance_type.generation() >= 8 { "required" } else { "unsupported" },
         "JumboFrameSupport": instance_type.generation() >= 8,
         "SupportedBootModes": {"SupportedBootMode": if instance_type.arm64 { vec!["UEFI"] } else { vec!["BIOS", "UEFI"] }},
@@ -124,6 +126,14 @@ fn family_level(instance_type: &InstanceType) -> &'static str {
         (true, _) => "CreditEntryLevel",
         (false, true) => "EntryLevel",
         (false, false) => "EnterpriseLevel",
+    }
+}
+
+fn local_category(instance_type: &InstanceType) -> &'static str {
+    match (instance_type.local_disks.0, instance_type.has_local_nvme()) {
+        (0, _) => "",
+        (_, true) => "local_ssd_pro",
+        (_, false) => "local_hdd_pro",
     }
 }
 

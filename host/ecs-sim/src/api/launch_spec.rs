@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
+use super::launch_extras::{check_extras, data_disks, request_words};
 use super::tags::checked_tags;
 use crate::catalog::InstanceType;
 use crate::error::ApiError;
@@ -21,6 +22,8 @@ pub(super) fn launch_spec(state: &State, params: &Params) -> Result<Spec, ApiErr
     let vswitch = vswitch(state, params)?;
     let security_group_ids = security_groups(state, params)?;
     check_key_pair_and_role(state, params)?;
+    check_extras(state, params, instance_type, &vswitch.zone)?;
+    let data_disks = data_disks(params, instance_type)?;
     let spot = spot(state, params, instance_type, &vswitch.zone)?;
     let (system_disk_category, system_disk_gib) = system_disk(params, instance_type, image)?;
     Ok(Spec {
@@ -42,6 +45,8 @@ pub(super) fn launch_spec(state: &State, params: &Params) -> Result<Spec, ApiErr
         http_tokens: params.text("HttpTokens").unwrap_or("optional").to_owned(),
         system_disk_category,
         system_disk_gib,
+        request: request_words(params),
+        data_disks,
         deletion_protection: params.flag("DeletionProtection")?,
         price_per_hour: spot.price_per_hour,
     })
@@ -150,10 +155,13 @@ fn security_groups(state: &State, params: &Params) -> Result<Vec<String>, ApiErr
 }
 
 fn check_key_pair_and_role(state: &State, params: &Params) -> Result<(), ApiError> {
-    if let Some(name) = params
-        .text("KeyPairName")
-        .filter(|name| !state.world.key_pairs.iter().any(|known| known == name))
-    {
+    if let Some(name) = params.text("KeyPairName").filter(|name| {
+        !state
+            .world
+            .key_pairs
+            .iter()
+            .any(|known| known.name == *name)
+    }) {
         return Err(ApiError::new(
             404,
             "InvalidKeyPairName.NotFound",

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::images::is_like;
 use super::{PageBounds, check_region, merged, numbered_page, token_page};
 use crate::error::ApiError;
 use crate::params::{Params, tags_match};
 use crate::state::State;
-use crate::world::{SecurityGroup, VSwitch};
+use crate::world::{KeyPair, PrivatePool, SecurityGroup, VSwitch};
 
 const VSWITCH_PAGE_SIZE_MAX: usize = 50;
 const GROUP_PAGE: PageBounds = PageBounds {
@@ -142,17 +143,66 @@ fn group_row(state: &State, group: &SecurityGroup) -> Value {
 
 pub(super) fn describe_key_pairs(state: &State, params: &Params) -> Result<Value, ApiError> {
     check_region(state, params)?;
-    let wanted = |name: &&String| {
+    let filter = params.tags("Tag");
+    let wanted = |pair: &&KeyPair| {
         params
             .text("KeyPairName")
-            .is_none_or(|asked| asked == *name)
+            .is_none_or(|asked| is_like(asked, &pair.name))
+            && tags_match(&filter, &pair.tags)
     };
     let found: Vec<_> = state.world.key_pairs.iter().filter(wanted).collect();
     let page = numbered_page(state, params, found, KEY_PAIR_PAGE_SIZE_MAX)?;
     let rows: Vec<_> = page
         .items
         .iter()
-        .map(|name| json!({"KeyPairName": name, "KeyPairFingerPrint": "", "Tags": {"Tag": []}}))
+        .map(|pair| {
+            let tags: Vec<_> = pair
+                .tags
+                .iter()
+                .map(|(key, value)| json!({"TagKey": key, "TagValue": value}))
+                .collect();
+            json!({"KeyPairName": pair.name, "KeyPairFingerPrint": "", "Tags": {"Tag": tags}})
+        })
         .collect();
     Ok(merged(page.fields, json!({"KeyPairs": {"KeyPair": rows}})))
+}
+
+/// What is left in each pool is what no living instance takes.
+pub(super) fn describe_capacity_reservations(
+    state: &State,
+    params: &Params,
+) -> Result<Value, ApiError> {
+    check_region(state, params)?;
+    let ids = params.json_list("PrivatePoolOptions.Ids")?;
+    let filter = params.tags("Tag");
+    let wanted = |pool: &&PrivatePool| {
+        ids.as_ref().is_none_or(|ids| ids.contains(&pool.id)) && tags_match(&filter, &pool.tags)
+    };
+    let found: Vec<_> = state.world.private_pools.iter().filter(wanted).collect();
+    let (page, next) = token_page(state, params, found, GROUP_PAGE)?;
+    let rows: Vec<_> = page.into_iter().map(|pool| pool_row(state, pool)).collect();
+    Ok(json!({
+        "NextToken": next,
+        "CapacityReservationSet": {"CapacityReservationItem": rows},
+    }))
+}
+
+fn pool_row(state: &State, pool: &PrivatePool) -> Value {
+    let tags: Vec<_> = pool
+        .tags
+        .iter()
+        .map(|(key, value)| json!({"TagKey": key, "TagValue": value}))
+        .collect();
+    json!({
+        "PrivatePoolOptionsId": pool.id,
+        "PrivatePoolOptionsMatchCriteria": "Target",
+        "RegionId": state.world.region,
+        "Status": "Active",
+        "InstanceChargeType": "PostPaid",
+        "Tags": {"Tag": tags},
+        "AllocatedResources": {"AllocatedResource": [{
+            "InstanceType": pool.instance_type, "zoneId": pool.zone, "TotalAmount": pool.count,
+            "UsedAmount": state.used_of_pool(&pool.id),
+        }]},
+    })
 }

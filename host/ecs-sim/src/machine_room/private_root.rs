@@ -69,7 +69,7 @@ impl PrivateRoot {
         self.folder.join("boot.log")
     }
 
-    fn root(&self) -> PathBuf {
+    pub(super) fn root(&self) -> PathBuf {
         self.folder.join("root")
     }
 
@@ -163,7 +163,7 @@ impl PrivateRoot {
             .env_clear()
             .env(
                 "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "/opt/ecs-sim/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             )
             .env("HOME", "/root")
             .env("LANG", "C.UTF-8")

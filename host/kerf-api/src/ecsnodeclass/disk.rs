@@ -39,6 +39,16 @@ open_enum! {
     }
 }
 
+open_enum! {
+    /// What a disk is formatted with.
+    FileSystem {
+        /// ext4.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+    }
+}
+
 /// Size in GiB of a system disk about which nothing is said.
 pub const SYSTEM_DISK_GIB_DEFAULT: i32 = 40;
 
@@ -84,6 +94,7 @@ pub struct SystemDisk {
 #[x_kube(
     validation = ("!has(self.category) || !has(self.categories)", "set category or categories, not both"),
     validation = ("!has(self.size) || !has(self.volumeSize)", "set size or volumeSize, not both"),
+    validation = ("!has(self.fileSystem) || has(self.mountTarget)", "fileSystem needs mountTarget: a disk that is not mounted is not formatted"),
     validation = ("has(self.size) || has(self.volumeSize) || has(self.snapshotID)", "a data disk needs size, volumeSize or snapshotID"),
     validation = ("!has(self.kmsKeyID) || (has(self.encrypted) && self.encrypted)", "kmsKeyID needs encrypted: true")
 )]
@@ -131,6 +142,17 @@ pub struct DataDisk {
         skip_serializing_if = "Option::is_none"
     )]
     pub delete_with_instance: Option<bool>,
+    /// The folder that the disk is mounted at before the node joins; an empty disk is formatted first, one from a snapshot
+    /// keeps what it has. At /var/lib/kubelet its size is the node's ephemeral storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        regex(pattern = r"^(/[A-Za-z0-9._][-A-Za-z0-9._]*)+$"),
+        length(max = 128)
+    )]
+    pub mount_target: Option<String>,
+    /// What an empty disk is formatted with; ext4 when not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<FileSystem>,
 }
 
 fn delete_with_instance_default() -> Option<bool> {

@@ -19,7 +19,7 @@ const NOT_COUNTED: [&str; 11] = [
     "imageSelectorTerms",
     "capacityReservationSelectorTerms",
     "capacityReservationPreference",
-    "launchStrategy",
+    "sshKeySelectorTerms",
     "spotStrategy",
     "spotPriceLimit",
     "tags",
@@ -130,7 +130,7 @@ mod tests {
                 json!([{"alias": "ContainerOS@latest"}]),
             ),
             ("tags", json!({"team": "a"})),
-            ("launchStrategy", json!("RunInstances")),
+            ("sshKeySelectorTerms", json!([{"name": "ops"}])),
             ("spotStrategy", json!("SpotAsPriceGo")),
         ] {
             assert!(NOT_COUNTED.contains(&field));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// vSwitches by id, tags or zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(
-    validation = ("has(self.id) || has(self.tags) || has(self.zoneID)", "a term needs id, tags or zoneID"),
+    validation = ("has(self.id) || has(self.tags)", "a term needs id or tags; zoneID alone would take every vSwitch of the zone: say which ones by tags, any value is *"),
     validation = ("!has(self.id) || !(has(self.tags) || has(self.zoneID))", "id stands alone in a term: move tags and zoneID to a term of their own")
 )]
 pub struct VSwitchSelectorTerm {
@@ -23,7 +23,7 @@ pub struct VSwitchSelectorTerm {
     #[schemars(schema_with = "schema::tags")]
     #[x_kube(validation = ("self.all(key, key != '')", "tag keys may not be empty"))]
     pub tags: BTreeMap<String, String>,
-    /// The zone that the vSwitch is in.
+    /// The zone that the vSwitch is in, besides its tags.
     #[serde(default, rename = "zoneID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub zone_id: Option<String>,
@@ -57,7 +57,8 @@ pub struct SecurityGroupSelectorTerm {
 #[x_kube(
     validation = ("has(self.id) || has(self.alias) || has(self.imageFamily) || has(self.name) || has(self.tags)", "a term needs id, alias, imageFamily, name or tags"),
     validation = ("!has(self.id) || !(has(self.alias) || has(self.imageFamily) || has(self.name) || has(self.tags))", "id stands alone in a term: move the rest to a term of its own"),
-    validation = ("!has(self.alias) || !(has(self.imageFamily) || has(self.name) || has(self.tags))", "alias stands alone in a term")
+    validation = ("!has(self.alias) || !(has(self.imageFamily) || has(self.name) || has(self.tags))", "alias stands alone in a term"),
+    validation = ("!(has(self.imageOwnerAlias) || has(self.imageOwnerID)) || !(has(self.id) || has(self.alias))", "imageOwnerAlias and imageOwnerID narrow imageFamily, name and tags: leave them out beside id and alias")
 )]
 pub struct ImageSelectorTerm {
     /// The id of one image.
@@ -68,10 +69,10 @@ pub struct ImageSelectorTerm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub image_family: Option<String>,
-    /// A family that the cluster supports and a version: `AlibabaCloudLinux3@latest` or `ContainerOS@latest`.
+    /// The newest image of a family: `AlibabaCloudLinux3` or `ContainerOS`, with or without `@latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.matches('^(AlibabaCloudLinux3|ContainerOS)@[A-Za-z0-9._-]+$')", "alias is <family>@<version>, such as AlibabaCloudLinux3@latest; families: AlibabaCloudLinux3, ContainerOS"))]
+    #[x_kube(validation = ("self.matches('^(AlibabaCloudLinux3|ContainerOS)(@latest)?$')", "alias is <family> or <family>@latest, families: AlibabaCloudLinux3, ContainerOS; for a fixed version name the image by id"))]
     pub alias: Option<String>,
     /// The name of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +91,21 @@ pub struct ImageSelectorTerm {
     #[schemars(length(min = 1, max = 64))]
     pub image_owner_id: Option<String>,
     /// Tags that the image has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::tags")]
+    #[x_kube(validation = ("self.all(key, key != '')", "tag keys may not be empty"))]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Key pairs by name or tags.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[x_kube(validation = ("has(self.name) || has(self.tags)", "a term needs name or tags"))]
+pub struct SshKeySelectorTerm {
+    /// The name of the key pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 128))]
+    pub name: Option<String>,
+    /// Tags that the key pair has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::tags")]
     #[x_kube(validation = ("self.all(key, key != '')", "tag keys may not be empty"))]

@@ -31,6 +31,7 @@ pub struct EcsNodeClassStatus {
     pub policies: Vec<PolicyStatus>,
     /// Observations: Ready and what it is made of, and PoliciesReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

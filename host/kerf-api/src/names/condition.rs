@@ -41,6 +41,10 @@ names! {
     SECURITY_GROUP_RESOLVED = "SecurityGroupResolved";
     /// ECSNodeClass: imageSelectorTerms found at least one image.
     IMAGE_RESOLVED = "ImageResolved";
+    /// ECSNodeClass: sshKeySelectorTerms found a key pair, or there are none.
+    KEY_PAIR_RESOLVED = "KeyPairResolved";
+    /// ECSNodeClass: capacityReservationSelectorTerms found at least one private pool, or there are none.
+    CAPACITY_RESERVATION_RESOLVED = "CapacityReservationResolved";
     /// ECSNodeClass: the RAM role of the instances exists.
     RAM_ROLE_RESOLVED = "RAMRoleResolved";
     /// ECSNodeClass: every policy is loaded and serves. Informational; failurePolicy decides what a failing one means.

@@ -95,6 +95,10 @@ names! {
     SECURITY_GROUP_RESOLUTION_FAILED = "SecurityGroupResolutionFailed";
     /// ECSNodeClass: no image matches, or the lookup failed; the message says which.
     IMAGE_RESOLUTION_FAILED = "ImageResolutionFailed";
+    /// ECSNodeClass: no key pair that the terms ask for; the message names them.
+    KEY_PAIR_RESOLUTION_FAILED = "KeyPairResolutionFailed";
+    /// ECSNodeClass: no private pool that the terms ask for; the message names them.
+    CAPACITY_RESERVATION_RESOLUTION_FAILED = "CapacityReservationResolutionFailed";
     /// ECSNodeClass: the RAM role does not exist.
     ROLE_NOT_FOUND = "RoleNotFound";
     /// ECSNodeClass: a policy did not load; what served before still serves.

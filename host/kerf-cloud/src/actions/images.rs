@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::actions::PAGES_MAX;
+use crate::actions::{EcsTags, PAGES_MAX};
 use crate::error::CloudError;
 use crate::rpc::{Client, Params, Product, Request};
 
@@ -22,6 +22,15 @@ pub struct ImageItem {
     pub status: String,
     /// GiB that the system disk must have at least.
     pub size: u32,
+    pub tags: EcsTags,
+}
+
+impl ImageItem {
+    /// Keys and values.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tags = self.tags.tag.iter();
+        tags.map(|tag| (tag.tag_key.as_str(), tag.tag_value.as_str()))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,15 +46,47 @@ struct Images {
     image: Vec<ImageItem>,
 }
 
-/// Which images to list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ImageFilter {
-    /// By id, expired ones too: a running node's image must still be found.
-    Ids(Vec<String>),
-    /// By family, available ones only.
-    Family(String),
-    /// By name, with `*`.
-    Name(String),
+/// Which images to list; everything given must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageFilter {
+    /// Expired ones too: a running node's image must still be found. Without ids, available ones only.
+    pub ids: Vec<String>,
+    pub family: String,
+    /// With `*`.
+    pub name: String,
+    /// `system`, `self`, `others` or `marketplace`.
+    pub owner_alias: String,
+    pub owner_id: String,
+    pub tags: Vec<(String, String)>,
+}
+
+impl ImageFilter {
+    /// These images.
+    #[must_use]
+    pub fn of_ids(ids: Vec<String>) -> Self {
+        Self {
+            ids,
+            ..Self::default()
+        }
+    }
+
+    /// The images of a family.
+    #[must_use]
+    pub fn of_family(family: &str) -> Self {
+        Self {
+            family: family.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The images whose name is like this.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Builds one page's call.
@@ -53,18 +94,16 @@ pub enum ImageFilter {
 pub fn describe_images_request(region_id: &str, filter: &ImageFilter, page: u32) -> Request {
     let mut params = Params::new();
     params.put("RegionId", region_id);
-    match filter {
-        ImageFilter::Ids(ids) => {
-            params
-                .put("ImageId", ids.join(","))
-                .put("ShowExpired", true);
-        }
-        ImageFilter::Family(family) => {
-            params.put("ImageFamily", family).put("Status", "Available");
-        }
-        ImageFilter::Name(name) => {
-            params.put("ImageName", name).put("Status", "Available");
-        }
+    params.put_text("ImageId", &filter.ids.join(","));
+    params.put_text("ImageFamily", &filter.family);
+    params.put_text("ImageName", &filter.name);
+    params.put_text("ImageOwnerAlias", &filter.owner_alias);
+    params.put_text("ImageOwnerId", &filter.owner_id);
+    params.put_tags(&filter.tags);
+    if filter.ids.is_empty() {
+        params.put("Status", "Available");
+    } else {
+        params.put("ShowExpired", true);
     }
     params
         .put("PageNumber", page)

@@ -23,6 +23,12 @@ pub struct RunInstances {
     /// Base64 of at most 32 KiB.
     pub user_data: String,
     pub key_pair_name: String,
+    pub password_inherit: bool,
+    pub launch_template_id: String,
+    /// `Open`, `Target` or `None`; empty leaves it to the account.
+    pub private_pool_match: String,
+    /// With `Target`.
+    pub private_pool_id: String,
     pub ram_role_name: String,
     pub resource_group_id: String,
     pub system_disk: SystemDiskParams,
@@ -92,6 +98,10 @@ pub fn run_instances_request(region_id: &str, run: &RunInstances) -> Request {
     params.put_text("InstanceName", &run.instance_name);
     params.put_text("UserData", &run.user_data);
     params.put_text("KeyPairName", &run.key_pair_name);
+    params.put_some("PasswordInherit", run.password_inherit.then_some(true));
+    params.put_text("LaunchTemplateId", &run.launch_template_id);
+    params.put_text("PrivatePoolOptions.MatchCriteria", &run.private_pool_match);
+    params.put_text("PrivatePoolOptions.Id", &run.private_pool_id);
     params.put_text("RamRoleName", &run.ram_role_name);
     params.put_text("ResourceGroupId", &run.resource_group_id);
     put_disks(&mut params, run);

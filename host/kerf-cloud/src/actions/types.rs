@@ -37,6 +37,8 @@ pub struct TypeItem {
     pub local_storage_amount: u32,
     /// GiB of each.
     pub local_storage_capacity: u64,
+    /// `local_ssd_pro` (NVMe) or `local_hdd_pro`.
+    pub local_storage_category: String,
     pub physical_processor_model: String,
 }
 

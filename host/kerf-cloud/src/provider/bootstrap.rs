@@ -5,6 +5,7 @@
 //! edit it. Secrets stand as placeholders until the very end, so what is shown, hashed or given to a policy holds
 //! none.
 
+mod disks;
 mod join;
 mod render;
 mod user_data;
@@ -15,6 +16,7 @@ use kerf_core::taint::Taint;
 
 use crate::provider::class::KubeletSettings;
 
+pub use disks::disks_part;
 pub use join::JoinScript;
 pub use render::{RenderFuture, RenderQuestion, Renderer};
 pub use user_data::{UserData, base_parts, compose, join_part};
@@ -47,6 +49,9 @@ pub struct JoinSettings<'a> {
     pub cluster_id: &'a str,
     pub node: &'a NodeSettings,
     pub kubelet: &'a KubeletSettings,
+    /// Of a self-managed cluster; empty with ACK.
+    pub cluster_name: &'a str,
+    pub cluster_endpoint: &'a str,
 }
 
 /// Why no user data could be made.

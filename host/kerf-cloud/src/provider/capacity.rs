@@ -24,6 +24,9 @@ const TERWAY_EXCLUSIVE_ENIS_OVER: u32 = 6;
 /// Part of the disk that the kubelet keeps free before it evicts: its default, passed on explicitly.
 const NODEFS_FREE_PERCENT: u64 = 10;
 
+/// Where a mounted disk holds what the kubelet keeps.
+const KUBELET_FOLDERS: [&str; 3] = ["/var/lib/kubelet", "/var/lib", "/var"];
+
 /// What a node of a type offers, and what it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeCapacity {
@@ -55,7 +58,7 @@ pub fn node_capacity(
 ) -> NodeCapacity {
     let max_pods = max_pods(facts, &class.kubelet, cni);
     let memory_shown = memory_shown_bytes(facts.memory_mib, config.vm_memory_overhead_percent);
-    let disk_bytes = u64::from(kubelet_disk_gib(class)) * GIB;
+    let disk_bytes = kubelet_disk_gib(class, facts) * GIB;
     let mut capacity = Resources::of(signed(u64::from(facts.cpus) * 1000), signed(memory_shown))
         .with(EPHEMERAL_STORAGE, signed(disk_bytes))
         .with(PODS, i64::from(max_pods));
@@ -152,11 +155,19 @@ fn memory_shown_bytes(nominal_mib: u64, overhead_percent: f64) -> u64 {
 }
 
 /// The disk that holds the kubelet's and the containers' files.
-fn kubelet_disk_gib(class: &NodeClassSpec) -> u32 {
-    match class.data_disks.first() {
+fn kubelet_disk_gib(class: &NodeClassSpec, facts: &TypeFacts) -> u64 {
+    if class.instance_store_policy == "RAID0" && facts.local_nvme_gib > 0 {
+        return facts.local_nvme_gib;
+    }
+    let mut mounted = class.data_disks.iter();
+    if let Some(disk) = mounted.find(|it| KUBELET_FOLDERS.contains(&it.mount_target.as_str())) {
+        return disk.size_gib.into();
+    }
+    let gib = match class.data_disks.first() {
         Some(disk) if class.format_data_disk => disk.size_gib,
         _ => class.system_disk.size_gib,
-    }
+    };
+    gib.into()
 }
 
 fn gpu_resource(facts: &TypeFacts) -> Option<&'static str> {

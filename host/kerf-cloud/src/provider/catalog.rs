@@ -114,6 +114,9 @@ pub struct CatalogType {
     /// `Intel(R) Xeon(R) Platinum 8369B`; the table in this binary has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpu_model: String,
+    /// GiB of all local NVMe disks together.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub local_nvme_gib: u64,
     /// Where and how it is sold.
     pub offerings: Vec<CatalogOffering>,
 }
@@ -277,6 +280,7 @@ impl CatalogType {
             gpu_spec: facts.gpu_spec,
             gpu_memory_gib: facts.gpu_memory_gib,
             cpu_model: facts.cpu_model,
+            local_nvme_gib: facts.local_nvme_gib,
             offerings,
         }
     }
@@ -296,6 +300,7 @@ impl CatalogType {
             enis: self.enis,
             ips_per_eni: self.ips_per_eni,
             cpu_model: self.cpu_model.clone(),
+            local_nvme_gib: self.local_nvme_gib,
         })
     }
 
@@ -353,6 +358,20 @@ fn rows() -> impl Iterator<Item = CatalogType> {
         })
 }
 
+/// `2 × 1,788` of the families with NVMe disks; the first generation has other disks.
+fn local_nvme_gib(family: &str, text: &str) -> u64 {
+    if !family.starts_with('i') || family.starts_with("i1") {
+        return 0;
+    }
+    let mut numbers = text
+        .split('×')
+        .map(|it| it.trim().replace(',', "").parse::<u64>());
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(count)), Some(Ok(gib))) => count.saturating_mul(gib),
+        _ => 0,
+    }
+}
+
 fn row_of<'a>(cell: &dyn Fn(&str) -> &'a str) -> Option<CatalogType> {
     let count = |name: &str| cell(name).parse::<u32>().unwrap_or_default();
     let family = format!("ecs.{}", cell("family"));
@@ -372,6 +391,7 @@ fn row_of<'a>(cell: &dyn Fn(&str) -> &'a str) -> Option<CatalogType> {
         gpu_spec: cell("gpu_model").to_owned(),
         gpu_memory_gib: cell("gpu_mem_gb").parse().map(whole).unwrap_or_default(),
         cpu_model: String::new(),
+        local_nvme_gib: local_nvme_gib(cell("family"), cell("local_storage_gib")),
         family,
         offerings: Vec::new(),
     })

@@ -13,6 +13,9 @@ pub struct NodeClassSpec {
     pub name: String,
     /// ACK cluster to join; empty means the controller's own.
     pub cluster_id: String,
+    /// Name and address of a self-managed cluster, for its join template.
+    pub cluster_name: String,
+    pub cluster_endpoint: String,
     pub vswitch_selector_terms: Vec<VSwitchTerm>,
     pub security_group_selector_terms: Vec<SecurityGroupTerm>,
     pub image_selector_terms: Vec<ImageTerm>,
@@ -20,10 +23,17 @@ pub struct NodeClassSpec {
     pub data_disks: Vec<DataDisk>,
     /// Whether the attach script formats and mounts the first data disk.
     pub format_data_disk: bool,
+    /// `RAID0` makes one file system of the local NVMe disks.
+    pub instance_store_policy: String,
     pub spot: SpotSettings,
     /// RAM role of the node.
     pub role: String,
     pub key_pair_name: String,
+    pub key_pair_selector_terms: Vec<KeyPairTerm>,
+    /// Whether the password of the image is kept.
+    pub password_inherit: bool,
+    pub launch_template_id: String,
+    pub private_pools: PrivatePools,
     pub resource_group_id: String,
     /// Extra instance tags; they never override ours.
     pub tags: BTreeMap<String, String>,
@@ -63,6 +73,40 @@ pub struct ImageTerm {
     /// `AlibabaCloudLinux3` or `ContainerOS`, optionally with `@version`.
     pub alias: String,
     pub name: String,
+    /// `system`, `self`, `others` or `marketplace`.
+    pub owner_alias: String,
+    /// The id of the account that owns the image.
+    pub owner_id: String,
+    pub tags: BTreeMap<String, String>,
+}
+
+/// One key pair selector term.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyPairTerm {
+    pub name: String,
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Which private capacity pools are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrivatePools {
+    /// `open`, `target` or `none`; empty leaves it to the account.
+    pub preference: String,
+    pub selector_terms: Vec<PrivatePoolTerm>,
+}
+
+impl PrivatePools {
+    /// Whether instances may come from the selected pools only.
+    #[must_use]
+    pub fn is_targeted(&self) -> bool {
+        self.preference == "target"
+    }
+}
+
+/// One selector term of private pools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrivatePoolTerm {
+    pub id: String,
     pub tags: BTreeMap<String, String>,
 }
 
@@ -92,7 +136,8 @@ impl Default for SystemDisk {
 /// One data disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataDisk {
-    pub category: String,
+    /// In order of preference; the next one is tried where the first does not exist.
+    pub categories: Vec<String>,
     pub size_gib: u32,
     pub performance_level: String,
     pub device: String,
@@ -101,6 +146,10 @@ pub struct DataDisk {
     pub kms_key_id: String,
     /// `None` means true: a disk that outlives its node is a leak.
     pub delete_with_instance: Option<bool>,
+    /// Where it is mounted before the node joins; empty leaves the disk as it is.
+    pub mount_target: String,
+    /// What an empty disk is formatted with before it is mounted.
+    pub file_system: String,
 }
 
 /// How spot instances are bought.
@@ -170,6 +219,10 @@ pub struct ResolvedNodeClass {
     pub security_groups: Vec<SecurityGroup>,
     /// Newest first within an architecture; terms keep their order.
     pub images: Vec<Image>,
+    /// For logins; empty if there is none.
+    pub key_pair_name: String,
+    /// Sorted by id; only with the preference `target`.
+    pub private_pools: Vec<PrivatePool>,
     /// Terms that found nothing although others of their kind did.
     pub warnings: Vec<ResolveProblem>,
 }
@@ -181,6 +234,21 @@ impl ResolvedNodeClass {
         self.images
             .iter()
             .find(|image| image.architecture == architecture)
+    }
+
+    /// Whether the class takes instances of a type from a zone at all, as far as its private pools decide.
+    #[must_use]
+    pub fn has_pool_for(&self, instance_type: &str, zone_id: &str) -> bool {
+        !self.spec.private_pools.is_targeted() || self.pool_for(instance_type, zone_id).is_some()
+    }
+
+    /// The first private pool that an instance can come from.
+    #[must_use]
+    pub fn pool_for(&self, instance_type: &str, zone_id: &str) -> Option<&PrivatePool> {
+        let is_of = |it: &&PrivatePool| {
+            it.zone_id == zone_id && it.instance_type == instance_type && it.left > 0
+        };
+        self.private_pools.iter().find(is_of)
     }
 
     /// The zones of the vSwitches, in order.
@@ -212,6 +280,15 @@ pub struct SecurityGroup {
     pub id: String,
     pub name: String,
     pub vpc_id: String,
+}
+
+/// Room for instances of one type in one zone that is kept for the account.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PrivatePool {
+    pub id: String,
+    pub zone_id: String,
+    pub instance_type: String,
+    pub left: u64,
 }
 
 /// An image that the class's instances may boot.
@@ -290,6 +367,8 @@ pub enum ResolveKind {
     VSwitch,
     SecurityGroup,
     Image,
+    KeyPair,
+    CapacityReservation,
     /// Cluster id or join template.
     Cluster,
 }
@@ -302,6 +381,8 @@ impl ResolveKind {
             Self::VSwitch => "VSwitchesNotFound",
             Self::SecurityGroup => "SecurityGroupsNotFound",
             Self::Image => "ImagesNotFound",
+            Self::KeyPair => "KeyPairsNotFound",
+            Self::CapacityReservation => "CapacityReservationsNotFound",
             Self::Cluster => "ClusterNotConfigured",
         }
     }

@@ -30,6 +30,8 @@ pub struct TypeFacts {
     pub enis: u32,
     pub ips_per_eni: u32,
     pub cpu_model: String,
+    /// GiB of all local NVMe disks together; local hard disks are not counted.
+    pub local_nvme_gib: u64,
 }
 
 impl TypeFacts {
@@ -55,6 +57,7 @@ impl TypeFacts {
             enis: item.eni_quantity,
             ips_per_eni: item.eni_private_ip_address_quantity,
             cpu_model: item.physical_processor_model.clone(),
+            local_nvme_gib: local_nvme_gib(item),
             name: item.instance_type_id.clone(),
             family,
         };
@@ -129,6 +132,16 @@ pub(crate) fn is_sliced(family: &str) -> bool {
     family.starts_with("vgn") || family.starts_with("sgn")
 }
 
+/// NVMe disks only: instanceStorePolicy cannot tell local hard disks from cloud disks by their names.
+fn local_nvme_gib(item: &TypeItem) -> u64 {
+    const NVME: &str = "local_ssd_pro";
+    let is_nvme = item.local_storage_category == NVME;
+    let total = item
+        .local_storage_capacity
+        .saturating_mul(item.local_storage_amount.into());
+    if is_nvme { total } else { 0 }
+}
+
 fn cpu_maker(model: &str) -> &'static str {
     const MAKERS: [(&str, &str); 5] = [
         ("intel", "intel"),
@@ -184,6 +197,7 @@ impl TypeFacts {
             enis: 4,
             ips_per_eni: 15,
             cpu_model: String::new(),
+            local_nvme_gib: 0,
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::provider::prices::{self, PriceList, SpotDiscounts};
 use crate::provider::region::{Stock, StockState, Types};
 use crate::provider::unavailable::OfferingKey;
 
+/// Why a class with `capacityReservationPreference: target` cannot buy an offering.
+const NO_PRIVATE_POOL: &str = "no private pool that the ECSNodeClass selects has room for it";
+
 /// Everything that one pass looks up.
 pub(crate) struct Sources<'a> {
     pub(crate) class: &'a ResolvedNodeClass,
@@ -57,9 +60,15 @@ pub(crate) fn assemble(
     if offerings.is_empty() {
         return None;
     }
-    if let Some(reason) = unusable(facts, class, cni) {
-        for offering in &mut offerings {
+    let reason = unusable(facts, class, cni);
+    for offering in &mut offerings {
+        if let Some(reason) = &reason {
             offering.unavailable = Some(reason.clone());
+        } else if !class.has_pool_for(&facts.name, &offering.zone)
+            || (class.spec.private_pools.is_targeted()
+                && offering.capacity_type == CapacityType::Spot)
+        {
+            offering.unavailable = Some(NO_PRIVATE_POOL.to_owned());
         }
     }
     let node = node_capacity(facts, &class.spec, cni, config);

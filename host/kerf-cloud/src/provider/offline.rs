@@ -10,8 +10,8 @@ use kerf_core::price::Price;
 
 use crate::provider::catalog::{Catalog, CatalogType};
 use crate::provider::class::{
-    Architecture, Image, ImageTerm, NodeClassSpec, ResolveKind, ResolveProblem, ResolvedNodeClass,
-    SecurityGroup, VSwitch,
+    Architecture, Image, ImageTerm, NodeClassSpec, PrivatePools, ResolveKind, ResolveProblem,
+    ResolvedNodeClass, SecurityGroup, VSwitch,
 };
 use crate::provider::config::{CniMode, ProviderConfig};
 use crate::provider::instance_types::assemble;
@@ -58,11 +58,24 @@ pub fn resolve(
         let images = known.images.iter();
         images.map(|(arch, id)| image(id, *arch)).collect()
     };
+    let mut spec = class.clone();
+    if class.private_pools.is_targeted() {
+        let field = "spec.capacityReservationSelectorTerms";
+        let message =
+            "private pools cannot be looked up offline; planned as if they had room for everything";
+        warnings.push(problem(
+            ResolveKind::CapacityReservation,
+            field,
+            "",
+            message,
+        ));
+        spec.private_pools = PrivatePools::default();
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
     Ok(ResolvedNodeClass {
-        spec: class.clone(),
+        spec,
         cluster_id: class.cluster_id.clone(),
         vswitches,
         security_groups: vec![SecurityGroup {
@@ -71,6 +84,8 @@ pub fn resolve(
             vpc_id: String::new(),
         }],
         images,
+        key_pair_name: class.key_pair_name.clone(),
+        private_pools: Vec::new(),
         warnings,
     })
 }
@@ -210,6 +225,9 @@ fn meaning(term: &ImageTerm) -> Meaning<'_> {
         } else {
             Meaning::Nothing("this alias is not known; use AlibabaCloudLinux3 or ContainerOS")
         };
+    }
+    if term.image_family.is_empty() && term.name.is_empty() && !term.tags.is_empty() {
+        return Meaning::Unknown("with these tags");
     }
     let given = [&term.image_family, &term.id, &term.name];
     let Some(name) = given.into_iter().find(|text| !text.is_empty()) else {

@@ -141,8 +141,15 @@ impl Provider {
             client.describe_instances(&filter).await.map(drop)
         };
         let images = async {
-            let filter = ImageFilter::Ids(vec![NO_IMAGE.to_owned()]);
+            let filter = ImageFilter::of_ids(vec![NO_IMAGE.to_owned()]);
             client.describe_images(&filter).await.map(drop)
+        };
+        let key_pairs = async { client.describe_key_pairs(NOTHING, &[]).await.map(drop) };
+        let pools = async {
+            client
+                .describe_capacity_reservations(NOTHING, &[])
+                .await
+                .map(drop)
         };
         let groups = async move { client.describe_security_groups(&by_name()).await.map(drop) };
         let vswitches = async move { client.describe_vswitches(&by_name()).await.map(drop) };
@@ -151,6 +158,8 @@ impl Provider {
             ("ecs:DescribeImages", images.boxed()),
             ("ecs:DescribeSecurityGroups", groups.boxed()),
             ("vpc:DescribeVSwitches", vswitches.boxed()),
+            ("ecs:DescribeKeyPairs", key_pairs.boxed()),
+            ("ecs:DescribeCapacityReservations", pools.boxed()),
         ]
     }
 

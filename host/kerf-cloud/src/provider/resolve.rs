@@ -4,6 +4,7 @@
 //! finds nothing is then a warning. A security group that is named by id must exist: without it the node would come up
 //! with other rules than the user wrote.
 
+mod account;
 mod images;
 mod network;
 
@@ -55,16 +56,20 @@ pub(crate) async fn resolve(
     spec: &NodeClassSpec,
     controller_cluster_id: &str,
 ) -> Result<ResolvedNodeClass, Vec<ResolveProblem>> {
-    let (vswitches, groups, images) = join!(
+    let (vswitches, groups, images, key_pairs, pools) = join!(
         network::vswitches(client, &spec.vswitch_selector_terms),
         network::security_groups(client, &spec.security_group_selector_terms),
         images::images(client, &spec.image_selector_terms),
+        account::key_pairs(client, &spec.key_pair_selector_terms),
+        account::private_pools(client, &spec.private_pools),
     );
     let mut problems = Vec::new();
     let mut warnings = Vec::new();
     let vswitches = vswitches.settle(&mut problems, &mut warnings);
     let security_groups = groups.settle(&mut problems, &mut warnings);
     let images = images.settle(&mut problems, &mut warnings);
+    let key_pairs = key_pairs.settle(&mut problems, &mut warnings);
+    let private_pools = pools.settle(&mut problems, &mut warnings);
     let cluster_id = cluster_id(spec, controller_cluster_id).unwrap_or_else(|problem| {
         problems.push(problem);
         String::new()
@@ -74,7 +79,10 @@ pub(crate) async fn resolve(
         return Err(problems);
     }
     let spec = spec.clone();
+    let named = Some(spec.key_pair_name.clone()).filter(|name| !name.is_empty());
     Ok(ResolvedNodeClass {
+        key_pair_name: named.or(key_pairs.into_iter().next()).unwrap_or_default(),
+        private_pools,
         spec,
         cluster_id,
         vswitches,

@@ -2,8 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use kerf_api::ecsnodeclass::{EcsNodeClass, VSwitchSelectionPolicy};
 use kerf_cloud::provider::class::ResolvedNodeClass;
 use kerf_core::ids::ZoneId;
+
+/// Whether the class wants its zones in balance before prices are compared.
+#[must_use]
+pub fn is_zone_balanced(class: &EcsNodeClass) -> bool {
+    class.spec.v_switch_selection_policy == Some(VSwitchSelectionPolicy::Balanced)
+}
 
 /// Free addresses per zone: the sum over the class's vSwitches.
 #[must_use]

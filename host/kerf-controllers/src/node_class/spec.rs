@@ -23,18 +23,17 @@ pub fn spec(class: &EcsNodeClass, default_role: &str) -> class::NodeClassSpec {
     class::NodeClassSpec {
         name: class.name_any(),
         cluster_id: text(spec.cluster_id.as_ref()),
+        cluster_name: text(spec.cluster_name.as_ref()),
+        cluster_endpoint: text(spec.cluster_endpoint.as_ref()),
         vswitch_selector_terms: vswitch_terms(spec),
         security_group_selector_terms: security_group_terms(spec),
         image_selector_terms: image_terms(spec),
         system_disk: system_disk(spec.system_disk.as_ref()),
         data_disks: spec.data_disks.iter().map(data_disk).collect(),
         format_data_disk: spec.format_data_disk.unwrap_or_default(),
+        instance_store_policy: word(spec.instance_store_policy.as_ref().map(|it| it.as_str())),
         spot: class::SpotSettings {
-            strategy: spec
-                .spot_strategy
-                .as_ref()
-                .map(|it| it.as_str().to_owned())
-                .unwrap_or_default(),
+            strategy: word(spec.spot_strategy.as_ref().map(|it| it.as_str())),
             price_limit_per_hour: spec.spot_price_limit,
             ..class::SpotSettings::default()
         },
@@ -44,13 +43,54 @@ pub fn spec(class: &EcsNodeClass, default_role: &str) -> class::NodeClassSpec {
             .filter(|role| !role.is_empty())
             .unwrap_or_else(|| default_role.to_owned()),
         key_pair_name: text(spec.key_pair_name.as_ref()),
+        key_pair_selector_terms: key_pair_terms(spec),
+        password_inherit: spec.password_inherit.unwrap_or_default(),
+        launch_template_id: text(spec.launch_template_id.as_ref()),
+        private_pools: private_pools(spec),
         resource_group_id: text(spec.resource_group_id.as_ref()),
         tags: spec.tags.clone(),
         user_data: text(spec.user_data.as_ref()),
         join_template: text(spec.join_template.as_ref()),
         metadata_options: metadata_options(spec),
+        internet_max_bandwidth_out: spec
+            .internet_accessible
+            .as_ref()
+            .and_then(|it| u32::try_from(it.max_bandwidth_out).ok()),
+        internet_charge_type: word(
+            spec.internet_accessible
+                .as_ref()
+                .and_then(|it| it.charge_type.as_ref())
+                .map(|it| it.as_str()),
+        ),
         kubelet: spec.kubelet.as_ref().map(kubelet).unwrap_or_default(),
-        ..class::NodeClassSpec::default()
+    }
+}
+
+fn word(value: Option<&str>) -> String {
+    value.unwrap_or_default().to_owned()
+}
+
+fn key_pair_terms(spec: &EcsNodeClassSpec) -> Vec<class::KeyPairTerm> {
+    let terms = spec.ssh_key_selector_terms.iter();
+    terms
+        .map(|term| class::KeyPairTerm {
+            name: text(term.name.as_ref()),
+            tags: term.tags.clone(),
+        })
+        .collect()
+}
+
+fn private_pools(spec: &EcsNodeClassSpec) -> class::PrivatePools {
+    let preference = spec.capacity_reservation_preference.as_ref();
+    let terms = spec.capacity_reservation_selector_terms.iter();
+    class::PrivatePools {
+        preference: word(preference.map(|it| it.as_str())),
+        selector_terms: terms
+            .map(|term| class::PrivatePoolTerm {
+                id: text(term.id.as_ref()),
+                tags: term.tags.clone(),
+            })
+            .collect(),
     }
 }
 
@@ -88,6 +128,8 @@ fn image_terms(spec: &EcsNodeClassSpec) -> Vec<class::ImageTerm> {
             image_family: text(term.image_family.as_ref()),
             alias: text(term.alias.as_ref()),
             name: text(term.name.as_ref()),
+            owner_alias: text(term.image_owner_alias.as_ref()),
+            owner_id: text(term.image_owner_id.as_ref()),
             tags: term.tags.clone(),
         })
         .collect()
@@ -111,7 +153,7 @@ fn system_disk(disk: Option<&SystemDisk>) -> class::SystemDisk {
 
 fn data_disk(disk: &DataDisk) -> class::DataDisk {
     class::DataDisk {
-        category: categories(disk.category.as_ref(), disk.categories.as_deref()).swap_remove(0),
+        categories: categories(disk.category.as_ref(), disk.categories.as_deref()),
         // Zero leaves the size to the snapshot.
         size_gib: size_gib(disk.size, disk.volume_size.as_ref(), 0),
         performance_level: level(disk.performance_level.as_ref()),
@@ -120,6 +162,8 @@ fn data_disk(disk: &DataDisk) -> class::DataDisk {
         encrypted: disk.encrypted.unwrap_or_default(),
         kms_key_id: text(disk.kms_key_id.as_ref()),
         delete_with_instance: disk.delete_with_instance,
+        mount_target: text(disk.mount_target.as_ref()),
+        file_system: word(disk.file_system.as_ref().map(|it| it.as_str())),
     }
 }
 
@@ -214,3 +258,6 @@ fn durations(durations: Option<&BTreeMap<String, NillableDuration>>) -> BTreeMap
         .map(|(name, it)| (name.clone(), it.as_str().to_owned()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use kerf_cloud::provider::class::{ResolveKind, ResolveProblem, ResolvedNodeClass
 use crate::events::created_at;
 
 /// The condition of each kind of problem, with the reason when it is there.
-const KINDS: [(ResolveKind, &str, &str); 4] = [
+const KINDS: [(ResolveKind, &str, &str); 6] = [
     (
         ResolveKind::Cluster,
         condition::CLUSTER_RESOLVED,
@@ -32,6 +32,16 @@ const KINDS: [(ResolveKind, &str, &str); 4] = [
         ResolveKind::Image,
         condition::IMAGE_RESOLVED,
         reason::IMAGE_RESOLUTION_FAILED,
+    ),
+    (
+        ResolveKind::KeyPair,
+        condition::KEY_PAIR_RESOLVED,
+        reason::KEY_PAIR_RESOLUTION_FAILED,
+    ),
+    (
+        ResolveKind::CapacityReservation,
+        condition::CAPACITY_RESERVATION_RESOLVED,
+        reason::CAPACITY_RESERVATION_RESOLUTION_FAILED,
     ),
 ];
 

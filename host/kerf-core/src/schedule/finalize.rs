@@ -198,10 +198,13 @@ impl<'r, 's> Finalizer<'r, 's> {
                 .filter(|sale| view.sales.contains(*sale));
             sales.extend(open.map(|sale| (*shape, sale)));
         }
+        let is_zone_first = entry.pool.is_zone_balanced;
         sales.sort_by_key(|(shape, sale)| {
+            let place = zone_place(&entry.sales[*sale].zone);
             (
+                place.filter(|_| is_zone_first),
                 entry.sales[*sale].rank,
-                zone_place(&entry.sales[*sale].zone),
+                place,
                 *shape,
                 *sale,
             )

@@ -158,8 +158,10 @@ impl Round<'_> {
         } else {
             (0, 0)
         };
+        let is_balanced = self.pools[pool].pool.is_zone_balanced;
         Some(DomainOrder {
             spread,
+            nodes_first: if is_balanced { nodes } else { 0 },
             best,
             nodes,
             free_ips: std::cmp::Reverse(free_ips),
@@ -286,10 +288,12 @@ impl Round<'_> {
     }
 }
 
-/// Where a domain stands: fewest pods of the constraint, best offering, fewest nodes of the pool, most free IPs, name.
+/// Where a domain stands: fewest pods of the constraint, in a pool with balanced zones fewest nodes, best offering, fewest nodes of the pool, most free IPs, name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DomainOrder {
     spread: u32,
+    /// Of a pool whose zones are kept in balance; else 0.
+    nodes_first: u32,
     best: Rank,
     nodes: u32,
     free_ips: std::cmp::Reverse<u64>,

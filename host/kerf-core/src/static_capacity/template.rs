@@ -126,7 +126,9 @@ impl<'a> Template<'a> {
             let nodes = self.nodes.get(zone).copied().unwrap_or_default();
             let free = self.free_ips.get(zone).copied().unwrap_or_default();
             let key = (zone.clone(), offering.capacity_type);
-            (*rank, nodes, Reverse(free), it.name.clone(), key)
+            let nodes_first = self.pool.is_zone_balanced.then_some(nodes);
+            let name = it.name.clone();
+            (nodes_first, *rank, nodes, Reverse(free), name, key)
         });
         open.truncate(MAX_INSTANCE_TYPES);
         open.into_iter()

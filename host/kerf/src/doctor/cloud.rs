@@ -42,7 +42,10 @@ pub(super) async fn examine(settings: &Controller, classes: &[EcsNodeClass], rep
     for class in classes {
         let object = format!("ECSNodeClass {}", class.name_any());
         let looked = look(&provider, settings, class, &object, report);
-        if tokio::time::timeout(PATIENCE, looked).await.is_err() {
+        if tokio::time::timeout(PATIENCE, Box::pin(looked))
+            .await
+            .is_err()
+        {
             report.add(silent(&object));
         }
     }

@@ -50,6 +50,9 @@ pub(crate) fn resolve(
                 let offers = PoolOffers {
                     instance_types: Arc::new(found),
                     free_ips: kerf_controllers::node_class::catalog::free_ips(&resolved),
+                    is_zone_balanced: kerf_controllers::node_class::catalog::is_zone_balanced(
+                        class,
+                    ),
                 };
                 by_class.insert(name, offers);
                 None

@@ -39,7 +39,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         for (index, line) in text.lines().enumerate() {
-            for target in links(line).filter(|target| !places.contains(&resolve(folder, target))) {
+            let line = without_code(line);
+            for target in links(&line).filter(|target| !places.contains(&resolve(folder, target))) {
                 find(index + 1, "link", format!("leads nowhere: {target}"));
             }
         }
@@ -54,6 +55,12 @@ fn places(tree: &Tree) -> BTreeSet<PathBuf> {
         .flat_map(|(path, _)| path.ancestors())
         .map(Path::to_owned)
         .collect()
+}
+
+/// A line without what stands between backticks, where brackets are only brackets.
+fn without_code(line: &str) -> String {
+    let outside = line.split('`').step_by(2);
+    outside.collect::<Vec<_>>().join("code")
 }
 
 /// The targets of `[text](target)` that are paths, without what follows a `#`.
@@ -89,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_link_to_a_file_that_is_not_there_is_found() {
-        let page = "[a](../b.md) [c](d/) [e](https://e) [f](#f)\n[g](g.md#h)";
+        let page = "[a](../b.md) [c](d/) [e](https://e) [f](#f) `[x](y)`\n[`g`](g.md#h)";
 
         assert_eq!(
             texts(&[("docs/a.md", page), ("b.md", ""), ("docs/d/x.rs", "")]),

@@ -54,8 +54,8 @@ impl JoinScript {
         Ok(Self::hide_secrets(&command.into_script()))
     }
 
-    /// From the class's own template, in which `{{labels}}`, `{{taints}}`, `{{nodeConfig}}` and `{{maxPods}}` are
-    /// replaced.
+    /// From the class's own template, in which `{{labels}}`, `{{taints}}`, `{{nodeConfig}}`, `{{maxPods}}`,
+    /// `{{clusterName}}` and `{{clusterEndpoint}}` are replaced.
     ///
     /// # Errors
     /// When the template has no place for the taints, or as above.
@@ -72,7 +72,15 @@ impl JoinScript {
             .replace("{{labels}}", &labels(settings)?.join(","))
             .replace("{{taints}}", &unique(taints(settings)?).join(","))
             .replace("{{nodeConfig}}", &node_config(settings)?)
-            .replace("{{maxPods}}", &max_pods.to_string());
+            .replace("{{maxPods}}", &max_pods.to_string())
+            .replace(
+                "{{clusterName}}",
+                word("clusterName", settings.cluster_name)?,
+            )
+            .replace(
+                "{{clusterEndpoint}}",
+                word("clusterEndpoint", settings.cluster_endpoint)?,
+            );
         Ok(Self {
             text: with_shebang(&text),
             secrets: Vec::new(),
@@ -299,6 +307,20 @@ fn unique(mut texts: Vec<String>) -> Vec<String> {
 fn is_name(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+}
+
+/// A value of the class that goes into the script as it is.
+fn word<'a>(what: &'static str, value: &'a str) -> Result<&'a str, BootstrapError> {
+    let is_harmless =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '[' | ']');
+    if value.chars().all(is_harmless) {
+        Ok(value)
+    } else {
+        Err(BootstrapError::Unsafe {
+            what,
+            value: value.to_owned(),
+        })
+    }
 }
 
 fn node_config(settings: &JoinSettings<'_>) -> Result<String, BootstrapError> {

@@ -203,6 +203,8 @@ mod tests {
             cluster_id: "",
             node: &node,
             kubelet: &kubelet,
+            cluster_name: "",
+            cluster_endpoint: "",
         };
         let script = "curl http://x/attach_node.sh | bash -s -- --token s3cr3t";
         JoinScript::from_attach_script(script, &settings).unwrap()

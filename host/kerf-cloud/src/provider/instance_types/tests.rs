@@ -31,6 +31,8 @@ fn class_with(images: &[Architecture]) -> ResolvedNodeClass {
         vswitches: Vec::new(),
         security_groups: Vec::new(),
         images: images.iter().map(image).collect(),
+        key_pair_name: String::new(),
+        private_pools: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -19,11 +19,19 @@ pub(super) struct Call<'a> {
     pub(super) offering: &'a LaunchOffering,
     pub(super) vswitch: &'a VSwitch,
     pub(super) image: &'a Image,
-    pub(super) disk_category: &'a str,
+    pub(super) disks: DiskChoice<'a>,
     pub(super) user_data: &'a UserData,
     /// The cluster in the tag.
     pub(super) cluster: &'a str,
     pub(super) region_id: &'a str,
+}
+
+/// Which of the kinds of disk that would do are asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DiskChoice<'a> {
+    pub(super) system: &'a str,
+    /// Place in each data disk's list, or its last one.
+    pub(super) data: usize,
 }
 
 impl Call<'_> {
@@ -39,11 +47,13 @@ impl Call<'_> {
             client_token: client_token(self.cluster, &self.request.group, number),
             instance_name: self.request.node_claim.clone(),
             user_data: self.user_data.encode()?,
-            key_pair_name: class.key_pair_name.clone(),
+            key_pair_name: self.request.class.key_pair_name.clone(),
+            password_inherit: class.password_inherit,
+            launch_template_id: class.launch_template_id.clone(),
             ram_role_name: class.role.clone(),
             resource_group_id: class.resource_group_id.clone(),
-            system_disk: system_disk(class, self.disk_category),
-            data_disks: data_disks(class),
+            system_disk: system_disk(class, self.disks.system),
+            data_disks: data_disks(class, self.disks.data),
             http_endpoint: class.metadata_options.http_endpoint.clone(),
             http_tokens: class.metadata_options.http_tokens.clone(),
             http_put_response_hop_limit: class.metadata_options.http_put_response_hop_limit,
@@ -53,7 +63,22 @@ impl Call<'_> {
             ..RunInstances::default()
         };
         put_spot(&mut run, class, self.offering.capacity_type);
+        self.put_private_pool(&mut run);
         Ok(run)
+    }
+
+    fn put_private_pool(&self, run: &mut RunInstances) {
+        let class = &self.request.class;
+        let preference = class.spec.private_pools.preference.as_str();
+        let words = [("open", "Open"), ("target", "Target"), ("none", "None")];
+        let word = words.into_iter().find(|(ours, _)| *ours == preference);
+        word.map_or("", |(_, theirs)| theirs)
+            .clone_into(&mut run.private_pool_match);
+        if class.spec.private_pools.is_targeted()
+            && let Some(pool) = class.pool_for(&self.offering.instance_type, &self.offering.zone_id)
+        {
+            run.private_pool_id.clone_from(&pool.id);
+        }
     }
 
     /// What is stored before the call is sent.
@@ -121,11 +146,13 @@ pub(in crate::provider) fn trial(class: &ResolvedNodeClass, of: &Trial<'_>) -> R
             .map(|it| it.id.clone())
             .collect(),
         amount: 1,
-        key_pair_name: spec.key_pair_name.clone(),
+        key_pair_name: class.key_pair_name.clone(),
+        password_inherit: spec.password_inherit,
+        launch_template_id: spec.launch_template_id.clone(),
         ram_role_name: spec.role.clone(),
         resource_group_id: spec.resource_group_id.clone(),
         system_disk: system_disk(spec, category.map_or("", String::as_str)),
-        data_disks: data_disks(spec),
+        data_disks: data_disks(spec, 0),
         internet_charge_type: spec.internet_charge_type.clone(),
         internet_max_bandwidth_out: spec.internet_max_bandwidth_out,
         ..RunInstances::default()
@@ -161,16 +188,20 @@ fn performance_level(category: &str, level: &str) -> String {
     }
 }
 
-fn data_disks(class: &NodeClassSpec) -> Vec<DataDiskParams> {
-    let disks = class.data_disks.iter().map(|disk| DataDiskParams {
-        category: disk.category.clone(),
-        size_gib: disk.size_gib,
-        performance_level: performance_level(&disk.category, &disk.performance_level),
-        device: disk.device.clone(),
-        snapshot_id: disk.snapshot_id.clone(),
-        encrypted: disk.encrypted,
-        kms_key_id: disk.kms_key_id.clone(),
-        delete_with_instance: disk.delete_with_instance.unwrap_or(true),
+fn data_disks(class: &NodeClassSpec, choice: usize) -> Vec<DataDiskParams> {
+    let disks = class.data_disks.iter().map(|disk| {
+        let category = disk.categories.get(choice).or(disk.categories.last());
+        let category = category.map_or("", String::as_str);
+        DataDiskParams {
+            category: category.to_owned(),
+            size_gib: disk.size_gib,
+            performance_level: performance_level(category, &disk.performance_level),
+            device: disk.device.clone(),
+            snapshot_id: disk.snapshot_id.clone(),
+            encrypted: disk.encrypted,
+            kms_key_id: disk.kms_key_id.clone(),
+            delete_with_instance: disk.delete_with_instance.unwrap_or(true),
+        }
     });
     disks.collect()
 }

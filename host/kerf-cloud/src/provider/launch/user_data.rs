@@ -10,7 +10,7 @@ use crate::error::{CloudError, ErrorClass, Missing};
 use crate::provider::Inner;
 use crate::provider::bootstrap::{
     BootstrapError, JoinScript, JoinSettings, RenderQuestion, USER_DATA_BYTES_MAX, UserData,
-    base_parts, compose, join_part,
+    UserDataPart, base_parts, compose, disks_part, join_part,
 };
 use crate::provider::capacity::{NodeCapacity, kubelet_config};
 use crate::provider::class::{Architecture, Image, KubeletSettings, ResolvedNodeClass};
@@ -38,18 +38,24 @@ pub(super) async fn user_data(
     let class = &machine.request.class;
     let kubelet = kubelet_config(machine.node, &class.spec, &inner.config);
     let join = join_script(inner, machine, &kubelet).await?;
+    let disks = disks_part(&class.spec).map_err(|error| bootstrap_failure(&error))?;
     let parts = match &machine.request.renderer {
         Some(renderer) => {
-            let question = question(machine, &kubelet, &join)?;
+            let question = question(machine, &kubelet, &join, disks)?;
             let rendered = renderer.render(question).await;
             rendered.map_err(|message| LaunchOutcome::NotReady {
                 reason: NotReadyReason::Policy,
                 message,
             })?
         }
-        None => base_parts(&class.spec.user_data, &join),
+        None => all_parts(disks, &class.spec.user_data, &join),
     };
     compose(&parts, join).map_err(|error| bootstrap_failure(&error))
+}
+
+/// The disks are there before anything of the user runs.
+fn all_parts(disks: Option<UserDataPart>, user: &str, join: &JoinScript) -> Vec<UserDataPart> {
+    disks.into_iter().chain(base_parts(user, join)).collect()
 }
 
 async fn join_script(
@@ -63,6 +69,8 @@ async fn join_script(
         cluster_id,
         node: &machine.request.node,
         kubelet,
+        cluster_name: &class.spec.cluster_name,
+        cluster_endpoint: &class.spec.cluster_endpoint,
     };
     let join = if cluster_id.is_empty() {
         JoinScript::from_template(&class.spec.join_template, &settings)
@@ -79,6 +87,7 @@ fn question(
     machine: &Machine<'_>,
     kubelet: &KubeletSettings,
     join: &JoinScript,
+    disks: Option<UserDataPart>,
 ) -> Result<RenderQuestion, LaunchOutcome> {
     let spec = &machine.request.class.spec;
     let kubelet_json = serde_json::to_string(kubelet).map_err(|error| {
@@ -98,8 +107,8 @@ fn question(
         max_pods: machine.node.max_pods,
         kubelet_json,
         bytes_max: USER_DATA_BYTES_MAX.saturating_sub(HEADER_BYTES + join.secret_growth()),
-        parts: base_parts(&spec.user_data, join),
-        host_owned: vec![join_part(join)],
+        host_owned: disks.iter().cloned().chain([join_part(join)]).collect(),
+        parts: all_parts(disks, &spec.user_data, join),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::provider::class::{Image, VSwitch};
 use crate::provider::config::CniMode;
 use crate::provider::facts::TypeFacts;
 use crate::provider::instance::{Instance, InstanceStatus};
-use crate::provider::launch::params::Call;
+use crate::provider::launch::params::{Call, DiskChoice};
 use crate::provider::launch::user_data::{Machine, user_data};
 use crate::provider::launch::verdict::{Verdict, verdict};
 use crate::provider::launch::{
@@ -46,6 +46,35 @@ pub(super) struct Walk<'a> {
     request: &'a LaunchRequest,
     failures: Vec<OfferingFailure>,
     number: u32,
+}
+
+/// Places in the lists of disk categories that are tried.
+#[derive(Debug, Clone, Copy, Default)]
+struct Disks {
+    system: usize,
+    data: usize,
+}
+
+impl Disks {
+    /// What to try after a refusal: the next category of the disks that it speaks of, if there is one.
+    fn next(self, refusal: &CloudError, request: &LaunchRequest) -> Option<Self> {
+        let class = &request.class.spec;
+        let of_data = class.data_disks.iter().map(|it| it.categories.len()).max();
+        let is_about_data = refusal.code().is_some_and(|it| it.contains("DataDisk"));
+        let (next, count) = if is_about_data {
+            let data = self.data + 1;
+            (Self { data, ..self }, of_data.unwrap_or_default())
+        } else {
+            let system = self.system + 1;
+            (Self { system, ..self }, class.system_disk.categories.len())
+        };
+        let place = if is_about_data {
+            next.data
+        } else {
+            next.system
+        };
+        (place < count).then_some(next)
+    }
 }
 
 /// What all calls for one offering share.
@@ -171,8 +200,7 @@ impl<'a> Walk<'a> {
         let Some(vswitch) = vswitches.iter().find(|it| it.id == last.vswitch_id) else {
             return Step::Next;
         };
-        let category = self.request.class.spec.system_disk.categories.first();
-        let call = self.call(&target, vswitch, category.map_or("", String::as_str));
+        let call = self.call(&target, vswitch, Disks::default());
         let run = match call.params(last.number) {
             Ok(run) => run,
             Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
@@ -204,15 +232,13 @@ impl<'a> Walk<'a> {
             Ok(target) => target,
             Err(step) => return step,
         };
-        let categories = &self.request.class.spec.system_disk.categories;
-        let mut category = 0;
+        let mut disks = Disks::default();
         loop {
             let Some(vswitch) = self.pick_vswitch(&target) else {
                 self.fail(offering, None, "no vSwitch with free addresses in the zone");
                 return Step::Next;
             };
-            let disk = categories.get(category).map_or("", String::as_str);
-            let call = self.call(&target, vswitch, disk);
+            let call = self.call(&target, vswitch, disks);
             let number = self.number + 1;
             let run = match call.params(number) {
                 Ok(run) => run,
@@ -236,8 +262,10 @@ impl<'a> Walk<'a> {
                 self.inner.in_flight.put_back(&vswitch.id, target.node_ips);
             }
             let found = verdict(&error);
-            if found == Verdict::NextDiskCategory && category + 1 < categories.len() {
-                category += 1;
+            if found == Verdict::NextDiskCategory
+                && let Some(next) = disks.next(&error, self.request)
+            {
+                disks = next;
                 continue;
             }
             if let Some(step) = self.on_failure(&target, vswitch, &error, found) {
@@ -358,7 +386,12 @@ impl<'a> Walk<'a> {
         if let Some(reason) = self.inner.unavailable.reason(key_of(offering, &facts), now) {
             return Err(self.pass_over(offering, &format!("a launch failed recently: {reason}")));
         }
-        let Some(image) = self.request.class.image_for(facts.architecture) else {
+        let class = &self.request.class;
+        if !class.has_pool_for(&offering.instance_type, &offering.zone_id) {
+            let message = "no private pool of the class has room for the type in the zone";
+            return Err(self.pass_over(offering, message));
+        }
+        let Some(image) = class.image_for(facts.architecture) else {
             let message = format!("no image for {}", facts.architecture);
             return Err(self.pass_over(offering, &message));
         };
@@ -397,13 +430,17 @@ impl<'a> Walk<'a> {
         Ok((node, node_ips))
     }
 
-    fn call<'b>(&'b self, target: &'b Target<'_>, vswitch: &'b VSwitch, disk: &'b str) -> Call<'b> {
+    fn call<'b>(&'b self, target: &'b Target<'_>, vswitch: &'b VSwitch, disks: Disks) -> Call<'b> {
+        let categories = &self.request.class.spec.system_disk.categories;
         Call {
             request: self.request,
             offering: target.offering,
             vswitch,
             image: target.image,
-            disk_category: disk,
+            disks: DiskChoice {
+                system: categories.get(disks.system).map_or("", String::as_str),
+                data: disks.data,
+            },
             user_data: &target.user_data,
             cluster: &self.inner.config.cluster,
             region_id: &self.inner.config.region_id,

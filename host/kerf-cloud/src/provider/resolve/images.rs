@@ -3,6 +3,7 @@
 use crate::actions::images::{ImageFilter, ImageItem};
 use crate::error::CloudError;
 use crate::provider::class::{Architecture, Image, ImageTerm, ResolveKind};
+use crate::provider::resolve::network::{exact, has_tags};
 use crate::provider::resolve::{Found, could_not_ask, empty_term, not_found};
 use crate::rpc::Client;
 
@@ -25,25 +26,25 @@ pub(super) async fn images(client: &Client, terms: &[ImageTerm]) -> Found<Image>
         let (leaf, value) = what_is_given(term);
         let field = format!("spec.imageSelectorTerms[{index}].{leaf}");
         let Some(filters) = filters(term) else {
-            found
-                .problems
-                .push(empty_term(KIND, field, "an id, imageFamily, alias or name"));
+            found.problems.push(empty_term(
+                KIND,
+                field,
+                "an id, imageFamily, alias, name or tags",
+            ));
             continue;
         };
         match ask(client, &filters).await {
-            Ok(items) => {
+            Ok(mut items) => {
+                // The server's filter is not trusted with tags that may have any value.
+                items.retain(|item| has_tags(item.tags(), &term.tags));
                 let images = usable(items);
                 if images.is_empty() {
-                    found
-                        .problems
-                        .push(not_found(KIND, "image", field, value.to_owned()));
+                    found.problems.push(not_found(KIND, "image", field, value));
                 }
                 found.items.extend(images);
             }
             Err(error) if is_missing_image(&error) => {
-                found
-                    .problems
-                    .push(not_found(KIND, "image", field, value.to_owned()));
+                found.problems.push(not_found(KIND, "image", field, value));
             }
             Err(error) => found.problems.push(could_not_ask(KIND, field, &error)),
         }
@@ -56,33 +57,45 @@ fn is_missing_image(error: &CloudError) -> bool {
     error.class() == ErrorClass::NotFound(Missing::Image)
 }
 
-fn what_is_given(term: &ImageTerm) -> (&'static str, &str) {
+fn what_is_given(term: &ImageTerm) -> (&'static str, String) {
+    let tags = term
+        .tags
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    let tags = tags.collect::<Vec<_>>().join(",");
     let given = [
         ("id", &term.id),
         ("imageFamily", &term.image_family),
         ("alias", &term.alias),
         ("name", &term.name),
+        ("tags", &tags),
     ];
     let found = given.into_iter().find(|(_, value)| !value.is_empty());
-    found.map_or(("id", ""), |(leaf, value)| (leaf, value.as_str()))
+    found.map_or(("id", String::new()), |(leaf, value)| (leaf, value.clone()))
 }
 
 fn filters(term: &ImageTerm) -> Option<Vec<ImageFilter>> {
     let alias = term.alias.split('@').next().unwrap_or("");
     match what_is_given(term) {
-        (_, "") => None,
-        ("id", id) => Some(vec![ImageFilter::Ids(vec![id.to_owned()])]),
-        ("imageFamily", family) => Some(vec![ImageFilter::Family(family.to_owned())]),
+        (_, value) if value.is_empty() => None,
+        ("id", id) => Some(vec![ImageFilter::of_ids(vec![id])]),
         ("alias", _) if alias.eq_ignore_ascii_case("AlibabaCloudLinux3") => {
-            let family = |family: &&str| ImageFilter::Family((*family).to_owned());
-            Some(LINUX3_FAMILIES.iter().map(family).collect())
+            let families = LINUX3_FAMILIES.iter();
+            Some(families.map(|it| ImageFilter::of_family(it)).collect())
         }
         ("alias", _) if alias.eq_ignore_ascii_case("ContainerOS") => {
-            Some(vec![ImageFilter::Name(CONTAINER_OS_NAMES.to_owned())])
+            Some(vec![ImageFilter::of_name(CONTAINER_OS_NAMES)])
         }
         // An alias that we do not know finds nothing, which the condition then says.
         ("alias", _) => Some(Vec::new()),
-        (_, name) => Some(vec![ImageFilter::Name(name.to_owned())]),
+        _ => Some(vec![ImageFilter {
+            ids: Vec::new(),
+            family: term.image_family.clone(),
+            name: term.name.clone(),
+            owner_alias: term.owner_alias.clone(),
+            owner_id: term.owner_id.clone(),
+            tags: exact(&term.tags),
+        }]),
     }
 }
 

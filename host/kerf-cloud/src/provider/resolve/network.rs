@@ -112,7 +112,6 @@ fn field_of(list: &str, index: usize, id: &str, is_named: bool) -> String {
 
 /// What to ask for; a tag with any value is filtered here, because the API wants a value.
 fn filter(id: &str, name: &str, tags: &BTreeMap<String, String>) -> NetworkFilter {
-    let exact = tags.iter().filter(|(_, value)| *value != ANY);
     NetworkFilter {
         ids: Some(id)
             .filter(|id| !id.is_empty())
@@ -120,10 +119,16 @@ fn filter(id: &str, name: &str, tags: &BTreeMap<String, String>) -> NetworkFilte
             .into_iter()
             .collect(),
         name: name.to_owned(),
-        tags: exact
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
+        tags: exact(tags),
     }
+}
+
+/// Tags without those that may have any value.
+pub(super) fn exact(tags: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let exact = tags.iter().filter(|(_, value)| *value != ANY);
+    exact
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The server's filter is not trusted: an API that ignores one would hand us foreign networks.
@@ -149,7 +154,7 @@ fn group_matches(item: &SecurityGroupItem, term: &SecurityGroupTerm) -> bool {
     id_matches && name_matches && has_tags(tags, &term.tags)
 }
 
-fn has_tags<'a>(
+pub(super) fn has_tags<'a>(
     have: impl Iterator<Item = (&'a str, &'a str)>,
     want: &BTreeMap<String, String>,
 ) -> bool {
@@ -163,7 +168,12 @@ fn has_tags<'a>(
     })
 }
 
-fn describe(id: &str, name: &str, tags: &BTreeMap<String, String>, zone: &str) -> String {
+pub(super) fn describe(
+    id: &str,
+    name: &str,
+    tags: &BTreeMap<String, String>,
+    zone: &str,
+) -> String {
     let tags = tags.iter().map(|(key, value)| format!("{key}={value}"));
     let given = [id, name]
         .into_iter()

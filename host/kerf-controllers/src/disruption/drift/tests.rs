@@ -121,6 +121,8 @@ fn class() -> ClassState {
             })
             .into(),
         images: vec![image_of("m-1")],
+        key_pair_name: String::new(),
+        private_pools: Vec::new(),
         warnings: Vec::new(),
     };
     ClassState {
@@ -132,6 +134,7 @@ fn class() -> ClassState {
             CapacityType::OnDemand,
         ))]),
         free_ips: BTreeMap::new(),
+        is_zone_balanced: false,
     }
 }
 

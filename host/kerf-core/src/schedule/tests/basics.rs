@@ -61,6 +61,26 @@ fn zones_where_the_pool_has_nodes_come_later() {
 }
 
 #[test]
+fn a_pool_with_balanced_zones_takes_the_zone_with_fewest_nodes_before_the_cheapest() {
+    let first_zones = |is_zone_balanced| {
+        let mut offered = instance_type("ecs.g7.2c", 2);
+        offered.offerings[0].price = crate::price::Price::from_per_hour(0.05);
+        let pool = crate::node_pool::NodePool {
+            is_zone_balanced,
+            ..pool_of([offered])
+        };
+        let plan = World::new(pool).pods(pods("a", 6, &spec(1500))).plan();
+        let claims = plan.new_claims.iter();
+        let mut zones: Vec<String> = claims.map(|it| it.offerings[0].zone.to_string()).collect();
+        zones.sort();
+        zones.concat()
+    };
+
+    assert_eq!(first_zones(false), "hhhhhh");
+    assert_eq!(first_zones(true), "hhiijj");
+}
+
+#[test]
 fn selectors_choose_zone_and_capacity_type() {
     let both = [CapacityType::OnDemand, CapacityType::Spot];
     let mut wanted = spec(1500);

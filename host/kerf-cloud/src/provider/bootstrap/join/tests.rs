@@ -35,6 +35,8 @@ fn join(script: &str, node: &NodeSettings) -> Result<JoinScript, BootstrapError>
         cluster_id: "c-1",
         node,
         kubelet: &kubelet,
+        cluster_name: "",
+        cluster_endpoint: "",
     };
     JoinScript::from_attach_script(script, &settings)
 }
@@ -113,6 +115,8 @@ fn a_template_must_have_a_place_for_the_taints() {
         cluster_id: "",
         node: &node,
         kubelet: &kubelet,
+        cluster_name: "",
+        cluster_endpoint: "",
     };
 
     let bare = JoinScript::from_template("kubeadm join", &settings);
