@@ -171,7 +171,7 @@ fn classify(
         },
         Some(trap) => CallError::Trap {
             trap: trap.to_string(),
-            message: state.last_error_line(),
+            message: state.error_text(),
             frames: frames(error),
         },
         None if state.memory_refused => CallError::Memory {
@@ -222,13 +222,12 @@ fn clip(text: &str, chars_max: usize) -> String {
 }
 
 impl HostState {
-    fn last_error_line(&self) -> Option<String> {
-        let last = self
-            .log
-            .iter()
-            .rev()
-            .find(|line| line.level == log::Level::Error)?;
-        Some(shorten(&last.text))
+    /// What the guest said at level error. A language runtime says it in many small pieces, so all of them count.
+    fn error_text(&self) -> Option<String> {
+        let is_error = |line: &&LogLine| line.level == log::Level::Error;
+        let lines = self.log.iter().filter(is_error);
+        let words: Vec<&str> = lines.flat_map(|it| it.text.split_whitespace()).collect();
+        (!words.is_empty()).then(|| shorten(&words.join(" ")))
     }
 }
 

@@ -89,7 +89,7 @@ pub enum CallError {
     Trap {
         /// What the machine saw, such as `wasm trap: wasm unreachable instruction executed`.
         trap: String,
-        /// What the guest said last at level error; SDKs put the panic message there.
+        /// What the guest said at level error; SDKs put the panic message there.
         message: Option<String>,
         /// Function names, innermost first.
         frames: Vec<String>,

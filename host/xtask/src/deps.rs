@@ -71,8 +71,15 @@ const RULES: &[Rule] = &[
             "kerf-policy",
             "kerf-cloud",
             "kerf-controllers",
+            "kerf-guest",
         ],
         never: &["ecs-sim", "control-plane"],
+    },
+    // Runs compilers; the controller's process never does.
+    Rule {
+        krate: "kerf-guest",
+        may_use: &[],
+        never: &["wasmtime", "kube", "tokio", "ureq"],
     },
     // The simulator shares no code with the client, so that an encoding error cannot cancel itself out.
     Rule {
@@ -87,7 +94,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         krate: "xtask",
-        may_use: &["kerf-core", "kerf-api", "kerf-state", "control-plane"],
+        may_use: &[
+            "kerf-core",
+            "kerf-guest",
+            "kerf-api",
+            "kerf-state",
+            "control-plane",
+        ],
         never: &["wasmtime", "kerf-cloud"],
     },
     // Built for release before each measurement, so it must stay small.

@@ -8,6 +8,7 @@
 mod bootstrap;
 mod guest;
 mod guests;
+mod languages;
 mod load;
 mod misbehave;
 mod pricing;
