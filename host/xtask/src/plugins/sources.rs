@@ -26,7 +26,7 @@ pub(super) fn hash(folder: &Path, language: Language) -> Result<String> {
     roots.extend(SHARED.map(PathBuf::from));
     match language {
         Language::Rust => {
-            roots.extend(["plugins/Cargo.toml", "plugins/Cargo.lock"].map(PathBuf::from))
+            roots.extend(["plugins/Cargo.toml", "plugins/Cargo.lock"].map(PathBuf::from));
         }
         // zig stands in the same list of packages.
         Language::C => roots.push("plugins/sdk/python/requirements.txt".into()),
