@@ -11,6 +11,7 @@
 pub mod actions;
 pub mod error;
 pub mod provider;
+pub mod ram_policy;
 pub mod rpc;
 
 pub use error::{CloudError, ErrorClass};

@@ -3,6 +3,7 @@
 //! Start reading at [`client`]. Signatures are pure functions in [`sign`], checked against public vectors; how
 //! parameters are flattened is in [`params`], checked against recordings of the official SDKs.
 
+pub mod action;
 pub mod client;
 pub mod config;
 pub mod credentials;
@@ -17,6 +18,7 @@ pub mod sign;
 mod stats;
 mod unique;
 
+pub use action::Action;
 pub use client::Client;
 pub use config::{ClientConfig, Clock, SignatureVersion};
 pub use credentials::{CredentialSource, Credentials};

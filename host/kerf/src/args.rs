@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Adopt(Adopt),
     /// Read what an account sees of a region, for simulations.
     Catalog(Catalog),
+    /// Print completions for a shell, such as `kerf completions bash > /etc/bash_completion.d/kerf`.
+    Completions(Completions),
     /// Run the autoscaler.
     Controller(Box<Controller>),
     /// Check a cluster: definitions, rights, credentials, permissions in the cloud, networks, images and policies. Prints
@@ -49,6 +51,11 @@ pub(crate) enum Command {
     Doctor(Box<Doctor>),
     /// Turn manifests of other autoscalers into NodePools and ECSNodeClasses.
     Convert(Convert),
+    /// Write manual pages into a folder.
+    #[command(hide = true)]
+    Man(Man),
+    /// Print the least RAM policy that the controller needs: the calls that it makes, and no other.
+    RamPolicy(RamPolicy),
     /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
     Validate(Validate),
     /// Show what would be launched for manifests: offline, without cluster or account. Exit code 0: every pod has a
@@ -139,6 +146,29 @@ pub(crate) struct Convert {
     /// groups of cluster-autoscaler, helm values: YAML or JSON.
     #[arg(short, long = "file", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// Arguments of `kerf completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// Which shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `kerf man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// Folder that is there.
+    pub(crate) folder: PathBuf,
+}
+
+/// Arguments of `kerf ram-policy`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RamPolicy {
+    /// RAM role that instances get (spec.role of an ECSNodeClass, or --default-node-role): adds the right to give it to them.
+    #[arg(long)]
+    pub(crate) node_role: Option<String>,
 }
 
 /// Arguments of `kerf validate`.

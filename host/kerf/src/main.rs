@@ -14,6 +14,8 @@ mod explain;
 mod input;
 mod logging;
 mod output;
+mod ram_policy;
+mod shell;
 mod simulate;
 mod snapshot;
 mod validate;
@@ -41,6 +43,9 @@ fn main() -> std::process::ExitCode {
         Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man(arguments) => shell::man(&arguments),
+        Command::RamPolicy(arguments) => ram_policy::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::{EcsTags, PAGES_MAX};
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 const RESERVATIONS_PER_PAGE: u32 = 100;
 
@@ -70,7 +70,7 @@ pub fn describe_capacity_reservations_request(
         .collect();
     params.put_json_list("PrivatePoolOptions.Ids", &ids);
     params.put_tags(tags);
-    Request::rpc(Product::Ecs, "DescribeCapacityReservations", params)
+    Request::rpc(Action::DescribeCapacityReservations, params)
 }
 
 impl Client {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request, reply};
+use crate::rpc::{Action, Client, Params, Request, reply};
 
 /// What DescribeClusterAttachScripts takes. The fields are in the wire's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -69,17 +69,21 @@ pub fn attach_script_request(
         detail: error.to_string(),
     })?;
     let path = format!("/clusters/{cluster_id}/attachscript");
-    Ok(Request::roa_post(Product::Cs, ATTACH_SCRIPT, path, body))
+    Ok(Request::roa_post(
+        Action::DescribeClusterAttachScripts,
+        path,
+        body,
+    ))
 }
 
 /// Builds the call.
 #[must_use]
 pub fn cluster_detail_request(cluster_id: &str) -> Request {
     let path = format!("/clusters/{cluster_id}");
-    Request::roa_get(Product::Cs, "DescribeClusterDetail", path, Params::new())
+    Request::roa_get(Action::DescribeClusterDetail, path, Params::new())
 }
 
-const ATTACH_SCRIPT: &str = "DescribeClusterAttachScripts";
+const ATTACH_SCRIPT: &str = Action::DescribeClusterAttachScripts.as_str();
 
 impl Client {
     /// The script that joins a node, without carriage returns and surrounding white space. The reply may be the text

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::{EcsTags, PAGES_MAX};
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 const IMAGES_PER_PAGE: u32 = 100;
 
@@ -108,7 +108,7 @@ pub fn describe_images_request(region_id: &str, filter: &ImageFilter, page: u32)
     params
         .put("PageNumber", page)
         .put("PageSize", IMAGES_PER_PAGE);
-    Request::rpc(Product::Ecs, "DescribeImages", params)
+    Request::rpc(Action::DescribeImages, params)
 }
 
 impl Client {

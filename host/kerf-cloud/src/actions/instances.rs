@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::{EcsTags, Empty, PAGES_MAX};
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// The most ids or rows that one call takes.
 pub const INSTANCES_PER_CALL_MAX: usize = 100;
@@ -104,7 +104,7 @@ pub fn describe_instances_request(
     params.put_text("NextToken", next_token);
     params.put_json_list("InstanceIds", &filter.ids);
     params.put_tags(&filter.tags);
-    Request::rpc(Product::Ecs, "DescribeInstances", params)
+    Request::rpc(Action::DescribeInstances, params)
 }
 
 /// Builds the call that deletes up to [`INSTANCES_PER_CALL_MAX`] instances, running or not.
@@ -117,7 +117,7 @@ pub fn delete_instances_request(region_id: &str, ids: &[String], client_token: &
     // A subscription is money already spent; somebody else bought it and must decide.
     params.put("TerminateSubscription", false);
     params.put_text("ClientToken", client_token);
-    Request::rpc(Product::Ecs, "DeleteInstances", params)
+    Request::rpc(Action::DeleteInstances, params)
 }
 
 /// Builds the call that deletes one instance, running or not.
@@ -125,7 +125,7 @@ pub fn delete_instances_request(region_id: &str, ids: &[String], client_token: &
 pub fn delete_instance_request(id: &str) -> Request {
     let mut params = Params::new();
     params.put("InstanceId", id).put("Force", true);
-    Request::rpc(Product::Ecs, "DeleteInstance", params)
+    Request::rpc(Action::DeleteInstance, params)
 }
 
 impl Client {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::{EcsTags, PAGES_MAX};
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 const KEY_PAIRS_PER_PAGE: u32 = 50;
 
@@ -44,7 +44,7 @@ pub fn describe_key_pairs_request(
     params
         .put("PageNumber", page)
         .put("PageSize", KEY_PAIRS_PER_PAGE);
-    Request::rpc(Product::Ecs, "DescribeKeyPairs", params)
+    Request::rpc(Action::DescribeKeyPairs, params)
 }
 
 impl Client {

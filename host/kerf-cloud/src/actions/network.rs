@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::{EcsTags, PAGES_MAX};
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 const VSWITCHES_PER_PAGE: u32 = 50;
 const SECURITY_GROUPS_PER_PAGE: u32 = 100;
@@ -99,7 +99,7 @@ pub fn describe_vswitches_request(region_id: &str, filter: &NetworkFilter, page:
     params
         .put("PageNumber", page)
         .put("PageSize", VSWITCHES_PER_PAGE);
-    Request::rpc(Product::Vpc, "DescribeVSwitches", params)
+    Request::rpc(Action::DescribeVSwitches, params)
 }
 
 /// Builds one page's call.
@@ -116,7 +116,7 @@ pub fn describe_security_groups_request(
     params.put_json_list("SecurityGroupIds", &filter.ids);
     params.put_text("SecurityGroupName", &filter.name);
     params.put_tags(&filter.tags);
-    Request::rpc(Product::Ecs, "DescribeSecurityGroups", params)
+    Request::rpc(Action::DescribeSecurityGroups, params)
 }
 
 impl Client {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// What to make. Empty text, empty lists and `None` are left out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -116,7 +116,7 @@ pub fn run_instances_request(region_id: &str, run: &RunInstances) -> Request {
     params.put_text("InternetChargeType", &run.internet_charge_type);
     params.put_some("InternetMaxBandwidthOut", run.internet_max_bandwidth_out);
     params.put_tags(&run.tags);
-    Request::rpc(Product::Ecs, "RunInstances", params)
+    Request::rpc(Action::RunInstances, params)
 }
 
 fn put_disks(params: &mut Params, run: &RunInstances) {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// What the market was like in one zone over the last 30 days.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -47,7 +47,7 @@ struct SpotZones {
 pub fn describe_spot_advice_request(region_id: &str) -> Request {
     let mut params = Params::new();
     params.put("RegionId", region_id);
-    Request::rpc(Product::Ecs, "DescribeSpotAdvice", params).optional()
+    Request::rpc(Action::DescribeSpotAdvice, params).optional()
 }
 
 impl Client {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// How the stock is asked for: spot is not a charge type of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub fn describe_available_resource_request(region_id: &str, market: StockMarket)
     params.put("SpotStrategy", strategy);
     params.put("IoOptimized", "optimized");
     params.put("NetworkCategory", "vpc");
-    Request::rpc(Product::Ecs, "DescribeAvailableResource", params).optional()
+    Request::rpc(Action::DescribeAvailableResource, params).optional()
 }
 
 /// Builds the call.
@@ -139,7 +139,7 @@ pub fn describe_available_resource_request(region_id: &str, market: StockMarket)
 pub fn describe_zones_request(region_id: &str) -> Request {
     let mut params = Params::new();
     params.put("RegionId", region_id).put("Verbose", false);
-    Request::rpc(Product::Ecs, "DescribeZones", params)
+    Request::rpc(Action::DescribeZones, params)
 }
 
 impl Client {

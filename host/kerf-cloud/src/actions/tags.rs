@@ -2,7 +2,7 @@
 
 use crate::actions::Empty;
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// Builds the call for instances; at most 50 ids and 20 tags.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn tag_instances_request(
     params.put("ResourceType", "instance");
     params.put_list("ResourceId", ids);
     params.put_tags(tags);
-    Request::rpc(Product::Ecs, "TagResources", params)
+    Request::rpc(Action::TagResources, params)
 }
 
 impl Client {

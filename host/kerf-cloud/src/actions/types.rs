@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::actions::PAGES_MAX;
 use crate::error::CloudError;
-use crate::rpc::{Client, Params, Product, Request};
+use crate::rpc::{Action, Client, Params, Request};
 
 /// Newer accounts get at most this many rows per page, whatever is asked for.
 const TYPES_PER_PAGE: u32 = 100;
@@ -62,7 +62,7 @@ pub fn describe_instance_types_request(next_token: &str) -> Request {
     params
         .put("MaxResults", TYPES_PER_PAGE)
         .put_text("NextToken", next_token);
-    Request::rpc(Product::Ecs, "DescribeInstanceTypes", params)
+    Request::rpc(Action::DescribeInstanceTypes, params)
 }
 
 impl Client {

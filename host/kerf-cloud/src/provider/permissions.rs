@@ -20,7 +20,7 @@ use crate::error::{AuthProblem, CloudError, ErrorClass};
 use crate::provider::Provider;
 use crate::provider::class::{Architecture, ResolvedNodeClass, VSwitch};
 use crate::provider::launch::params::{Trial, trial};
-use crate::rpc::Request;
+use crate::rpc::{Action, Request};
 
 /// What nothing is called, so that a call about it finds or changes nothing.
 const NOTHING: &str = "kerf-doctor-asks-for-nothing";
@@ -77,7 +77,7 @@ impl Provider {
         }));
         let mut found = answers.await;
         found.push(Permission {
-            action: "ecs:TagResources",
+            action: Action::TagResources.permission(),
             verdict: Verdict::NotTried,
         });
         found
@@ -97,14 +97,17 @@ impl Provider {
         let several = delete_instances_request(region, &[NO_INSTANCE.to_owned()], NOTHING);
         vec![
             (
-                "ecs:RunInstances",
+                Action::RunInstances.permission(),
                 self.dry_run_launch(RunInstances::default()).boxed(),
             ),
             (
-                "ecs:DeleteInstance",
+                Action::DeleteInstance.permission(),
                 self.dry_run(delete_instance_request(NO_INSTANCE)).boxed(),
             ),
-            ("ecs:DeleteInstances", self.dry_run(several).boxed()),
+            (
+                Action::DeleteInstances.permission(),
+                self.dry_run(several).boxed(),
+            ),
         ]
     }
 
@@ -119,10 +122,13 @@ impl Provider {
         let zones = async { client.describe_zones().await.map(drop) };
         let advice = async { client.describe_spot_advice().await.map(drop) };
         vec![
-            ("ecs:DescribeInstanceTypes", types.boxed()),
-            ("ecs:DescribeAvailableResource", stock.boxed()),
-            ("ecs:DescribeZones", zones.boxed()),
-            ("ecs:DescribeSpotAdvice", advice.boxed()),
+            (Action::DescribeInstanceTypes.permission(), types.boxed()),
+            (
+                Action::DescribeAvailableResource.permission(),
+                stock.boxed(),
+            ),
+            (Action::DescribeZones.permission(), zones.boxed()),
+            (Action::DescribeSpotAdvice.permission(), advice.boxed()),
         ]
     }
 
@@ -154,12 +160,15 @@ impl Provider {
         let groups = async move { client.describe_security_groups(&by_name()).await.map(drop) };
         let vswitches = async move { client.describe_vswitches(&by_name()).await.map(drop) };
         vec![
-            ("ecs:DescribeInstances", instances.boxed()),
-            ("ecs:DescribeImages", images.boxed()),
-            ("ecs:DescribeSecurityGroups", groups.boxed()),
-            ("vpc:DescribeVSwitches", vswitches.boxed()),
-            ("ecs:DescribeKeyPairs", key_pairs.boxed()),
-            ("ecs:DescribeCapacityReservations", pools.boxed()),
+            (Action::DescribeInstances.permission(), instances.boxed()),
+            (Action::DescribeImages.permission(), images.boxed()),
+            (Action::DescribeSecurityGroups.permission(), groups.boxed()),
+            (Action::DescribeVSwitches.permission(), vswitches.boxed()),
+            (Action::DescribeKeyPairs.permission(), key_pairs.boxed()),
+            (
+                Action::DescribeCapacityReservations.permission(),
+                pools.boxed(),
+            ),
         ]
     }
 
@@ -185,8 +194,11 @@ impl Provider {
                 .map(drop)
         };
         vec![
-            ("cs:DescribeClusterDetail", detail.boxed()),
-            ("cs:DescribeClusterAttachScripts", script.boxed()),
+            (Action::DescribeClusterDetail.permission(), detail.boxed()),
+            (
+                Action::DescribeClusterAttachScripts.permission(),
+                script.boxed(),
+            ),
         ]
     }
 

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
 
 use crate::error::{CloudError, ErrorClass};
+use crate::rpc::action::Action;
 use crate::rpc::config::ClientConfig;
 use crate::rpc::endpoint::{self, Product};
 use crate::rpc::limiter::Limiter;
@@ -22,7 +23,7 @@ use crate::rpc::stats::{ActionStats, Stats};
 use crate::rpc::unique;
 
 /// Actions that make what costs.
-const MAKES: &[&str] = &["RunInstances"];
+const MAKES: &[&str] = &[Action::RunInstances.as_str()];
 
 /// A client for all products of one region. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! A call before it is signed.
 
+use crate::rpc::action::Action;
 use crate::rpc::endpoint::Product;
 use crate::rpc::params::Params;
 
@@ -50,10 +51,10 @@ impl Method {
 impl Request {
     /// An RPC call: everything in the query of a POST without a body, as the official SDKs do.
     #[must_use]
-    pub fn rpc(product: Product, action: &'static str, params: Params) -> Self {
+    pub fn rpc(action: Action, params: Params) -> Self {
         Self {
-            product,
-            action,
+            product: action.product(),
+            action: action.as_str(),
             method: Method::Post,
             path: "/".to_owned(),
             query: params.into_pairs(),
@@ -64,10 +65,10 @@ impl Request {
 
     /// A ROA call that reads.
     #[must_use]
-    pub fn roa_get(product: Product, action: &'static str, path: String, query: Params) -> Self {
+    pub fn roa_get(action: Action, path: String, query: Params) -> Self {
         Self {
-            product,
-            action,
+            product: action.product(),
+            action: action.as_str(),
             method: Method::Get,
             path,
             query: query.into_pairs(),
@@ -78,10 +79,10 @@ impl Request {
 
     /// A ROA call with a JSON body.
     #[must_use]
-    pub fn roa_post(product: Product, action: &'static str, path: String, body: String) -> Self {
+    pub fn roa_post(action: Action, path: String, body: String) -> Self {
         Self {
-            product,
-            action,
+            product: action.product(),
+            action: action.as_str(),
             method: Method::Post,
             path,
             query: Vec::new(),
