@@ -1,5 +1,7 @@
 //! The chart by itself (real helm, no cluster), and the whole run in its quick form (real servers).
 
+mod foreign;
+
 use std::process::Output;
 
 use super::*;
