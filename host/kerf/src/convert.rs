@@ -14,9 +14,11 @@ use crate::args::Convert;
 mod ack;
 mod class;
 mod group;
+mod other_alibaba;
 mod pool;
 mod requirement;
 mod source;
+mod tke;
 
 /// One object that was made.
 #[derive(Debug)]
@@ -64,15 +66,15 @@ fn convert(document: Value) -> Conversion {
         ("karpenter.sh", "Provisioner") => pool::provisioner(document),
         ("karpenter.sh", "NodePool") => pool::node_pool(document),
         ("karpenter.k8s.aws", "AWSNodeTemplate" | "EC2NodeClass") => class::aws(document),
-        ("karpenter.k8s.tke", "TKEMachineNodeClass") => class::tke(document),
-        ("karpenter.k8s.alibabacloud", "ECSNodeClass") => class::other_alibaba(document),
+        ("karpenter.k8s.tke", "TKEMachineNodeClass") => tke::class(document),
+        ("karpenter.k8s.alibabacloud", "ECSNodeClass") => other_alibaba::class(document),
         ("cluster.x-k8s.io", _) => group::machine_group(document),
         ("", "")
             if document.get("nodepools").is_some() || document.get("nodepool_info").is_some() =>
         {
             ack::node_pools(document)
         }
-        ("", "") if document.get("settings").is_some() => class::helm_values(document),
+        ("", "") if class::is_helm_values(&document) => class::helm_values(document),
         _ => group::workload(document),
     }
 }

@@ -23,9 +23,6 @@ pub struct EcsNodeClassStatus {
     /// Images that instances start from, the preferred one of each architecture first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageStatus>,
-    /// The RAM role that instances get.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ram_role: Option<String>,
     /// What each policy is doing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyStatus>,

@@ -17,7 +17,6 @@ const OF_THE_CLOUD: &[&str] = &[
     "/nodepool_info/type",
     "/nodepool_info/is_default",
     "/scaling_group/scaling_group_id",
-    "/scaling_group/security_group_id",
 ];
 
 /// All node pools of an answer.
@@ -29,6 +28,7 @@ pub(super) fn node_pools(document: Value) -> Conversion {
         pools.push(json!({
             "nodepool_info": answer.take("/nodepool_info"), "scaling_group": answer.take("/scaling_group"),
             "auto_scaling": answer.take("/auto_scaling"), "kubernetes_config": answer.take("/kubernetes_config"),
+            "node_config": answer.take("/node_config"),
         }));
     }
     for pool in pools {
@@ -46,7 +46,7 @@ fn convert(pool: Value, conversion: &mut Conversion) {
     let single = pool["scaling_group"]["security_group_id"].clone();
     let mut source = Source::new(pool);
     for pointer in OF_THE_CLOUD {
-        source.take(pointer);
+        source.refuse(pointer, "is the cloud's own, and is left out");
     }
     let name = source
         .text("/nodepool_info/name")
@@ -64,9 +64,16 @@ fn convert(pool: Value, conversion: &mut Conversion) {
     };
     let groups = match groups {
         Value::Array(list) if !list.is_empty() => list,
-        _ if single.is_string() => vec![single],
+        _ if single.is_string() => vec![single.clone()],
         _ => Vec::new(),
     };
+    source.take("/scaling_group/security_group_id");
+    if single.is_string() && !groups.contains(&single) {
+        source.warn(
+            &format!("security_group_id ({single})"),
+            "is left out beside security_group_ids, which does not have it",
+        );
+    }
     class.set("securityGroupSelectorTerms", ids(groups));
     let switches = source.list("/scaling_group/vswitch_ids");
     class.set("vSwitchSelectorTerms", ids(switches));
@@ -85,7 +92,7 @@ fn convert(pool: Value, conversion: &mut Conversion) {
 
 fn set_class(class: &mut Class, source: &mut Source) {
     let image_type = source.text("/scaling_group/image_type").unwrap_or_default();
-    source.take("/scaling_group/platform");
+    source.refuse("/scaling_group/platform", "follows from the image");
     if let Some(id) = source.text("/scaling_group/image_id") {
         if image_type.is_empty() || image_type.to_lowercase().contains("custom") {
             class.set("imageSelectorTerms", json!([{"id": id}]));
@@ -93,12 +100,18 @@ fn set_class(class: &mut Class, source: &mut Source) {
             source.warn("image_id", &format!("{id} became the newest image of its family: pin it with imageSelectorTerms: [{{id: {id}}}]"));
         }
     }
-    if image_type == "ContainerOS" {
-        class.set(
+    match image_type.as_str() {
+        "ContainerOS" => class.set(
             "imageSelectorTerms",
             json!([{"alias": "ContainerOS@latest"}]),
-        );
+        ),
+        "" | "AliyunLinux3" | "AliyunLinux3Arm64" | "custom" | "Custom" => {}
+        other => source.warn(
+            &format!("image_type ({other})"),
+            "has no alias here: select its images by family, name or id in imageSelectorTerms",
+        ),
     }
+    set_internet(class, source);
     let disk = disk(source, "/scaling_group/system_disk_");
     if !disk.is_empty() {
         class.set("systemDisk", disk);
@@ -137,6 +150,23 @@ fn set_class(class: &mut Class, source: &mut Source) {
     class.tags(tags, source);
 }
 
+fn set_internet(class: &mut Class, source: &mut Source) {
+    let charge_type = source.text("/scaling_group/internet_charge_type");
+    let bandwidth = source.text("/scaling_group/internet_max_bandwidth_out");
+    let bandwidth = bandwidth.and_then(|text| text.parse::<i64>().ok());
+    match (charge_type, bandwidth) {
+        (_, Some(bandwidth)) if bandwidth < 0 => {}
+        (Some(charge_type), bandwidth) => class.set(
+            "internetAccessible",
+            json!({"chargeType": charge_type, "maxBandwidthOut": bandwidth.unwrap_or_default()}),
+        ),
+        (None, Some(bandwidth)) => {
+            class.set("internetAccessible", json!({"maxBandwidthOut": bandwidth}));
+        }
+        (None, None) => {}
+    }
+}
+
 fn disk(source: &mut Source, at: &str) -> Map<String, Value> {
     let mut disk = Map::new();
     for (old, new) in [
@@ -160,8 +190,13 @@ fn disk(source: &mut Source, at: &str) -> Map<String, Value> {
             None => {}
         }
     }
-    if disk.contains_key("categories") {
-        disk.shift_remove("category");
+    if disk.contains_key("categories")
+        && let Some(category) = disk.shift_remove("category")
+    {
+        source.warn(
+            &format!("category ({category})"),
+            "is left out beside categories",
+        );
     }
     if let Some(size) = source
         .text(&format!("{at}size"))
@@ -181,7 +216,14 @@ fn set_pool(pool: &mut Pool, class: &mut Class, source: &mut Source) {
     let spot = source
         .text("/scaling_group/spot_strategy")
         .filter(|it| it != "NoSpot");
-    source.take("/scaling_group/instance_charge_type");
+    if let Some(kind) = source.text("/scaling_group/instance_charge_type")
+        && kind != "PostPaid"
+    {
+        source.warn(
+            &format!("instance_charge_type ({kind})"),
+            "became pay-as-you-go: nodes that come and go are not subscribed to",
+        );
+    }
     let capacity = if spot.is_some() { "spot" } else { "on-demand" };
     pool.requirements
         .push(json!({"key": label::CAPACITY_TYPE, "operator": "In", "values": [capacity]}));
@@ -192,15 +234,21 @@ fn set_pool(pool: &mut Pool, class: &mut Class, source: &mut Source) {
             .or_else(|| it["price_limit"].as_str()?.parse().ok())
     };
     let highest = prices.iter().filter_map(number).reduce(f64::max);
+    if spot.as_deref() != Some("SpotWithPriceLimit") && !prices.is_empty() {
+        source.warn(
+            &format!("spot_price_limit ({})", Value::from(prices.clone())),
+            "is left out: it counts with SpotWithPriceLimit only",
+        );
+    }
     if let Some(spot) = spot {
         if spot == "SpotWithPriceLimit"
             && let Some(highest) = highest
         {
             class.set("spotStrategy", spot);
             class.set("spotPriceLimit", highest);
-            if prices.len() > 1 {
+            if !prices.is_empty() {
                 source.warn(
-                    "spot_price_limit",
+                    &format!("spot_price_limit ({})", Value::from(prices.clone())),
                     "one limit counts for all types here: the highest was taken",
                 );
             }
@@ -221,7 +269,35 @@ fn set_pool(pool: &mut Pool, class: &mut Class, source: &mut Source) {
         "/auto_scaling/min_instances",
         "pools grow from nothing: keep room with a CapacityBuffer",
     );
-    source.take("/auto_scaling/enable");
+    source.refuse(
+        "/auto_scaling/enable",
+        "a pool here always scales: set limits to keep it from growing",
+    );
+    set_kubelet(class, source);
+}
+
+/// The kubelet's settings have the same names there.
+fn set_kubelet(class: &mut Class, source: &mut Source) {
+    const SAME: [&str; 9] = [
+        "systemReserved",
+        "kubeReserved",
+        "evictionHard",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "maxPods",
+        "cpuCFSQuota",
+    ];
+    let mut kubelet = Map::new();
+    for field in SAME {
+        if let Some(value) = source.take(&format!("/node_config/kubelet_configuration/{field}")) {
+            kubelet.insert(field.to_owned(), value);
+        }
+    }
+    if !kubelet.is_empty() {
+        class.set("kubelet", kubelet);
+    }
 }
 
 fn pairs(list: Vec<Value>) -> Map<String, Value> {

@@ -9,6 +9,8 @@ use super::{Conversion, Output};
 const IMAGE_DEFAULT: &str = "AlibabaCloudLinux3@latest";
 /// Domains and beginnings of tags that the definition refuses.
 const RESERVED_TAGS: &[&str] = &["kubernetes.io/cluster", "ecs:", "acs:", "aliyun"];
+/// Mbit/s of a public address about which only its existence is known.
+const BANDWIDTH_OUT: u32 = 5;
 const OTHER_CLOUD_ID: &str = "an id of another cloud: select yours by id or tags";
 
 /// A class that is being made.
@@ -22,7 +24,7 @@ impl Class {
         self.spec.insert(field.to_owned(), value.into());
     }
 
-    fn set_some(&mut self, field: &str, value: Option<Value>) {
+    pub(super) fn set_some(&mut self, field: &str, value: Option<Value>) {
         if let Some(value) = value {
             self.set(field, value);
         }
@@ -85,7 +87,7 @@ pub(super) fn empty(name: &str) -> Output {
     Class::default().into_output(name, Source::part(Value::Null, ""))
 }
 
-fn alone(output: Output) -> Conversion {
+pub(super) fn alone(output: Output) -> Conversion {
     Conversion {
         outputs: vec![output],
         ..Conversion::default()
@@ -93,7 +95,7 @@ fn alone(output: Output) -> Conversion {
 }
 
 /// Selector terms of another cloud: tags and names carry over, ids do not.
-fn terms(list: Vec<Value>, field: &str, source: &mut Source) -> Vec<Value> {
+pub(super) fn terms(list: Vec<Value>, field: &str, source: &mut Source) -> Vec<Value> {
     let mut terms = Vec::new();
     for (idx, item) in list.into_iter().enumerate() {
         let mut part = Source::part(item, &format!("{field}[{idx}]."));
@@ -102,7 +104,7 @@ fn terms(list: Vec<Value>, field: &str, source: &mut Source) -> Vec<Value> {
         if !tags.is_empty() {
             term.insert("tags".to_owned(), tags.into());
         }
-        if field == "securityGroupSelectorTerms"
+        if ["securityGroupSelectorTerms", "sshKeySelectorTerms"].contains(&field)
             && let Some(name) = part.text("/name")
         {
             term.insert("name".to_owned(), name.into());
@@ -131,7 +133,7 @@ fn selector(map: Map<String, Value>, field: &str, source: &mut Source) -> Vec<Va
     }
 }
 
-fn set_terms(class: &mut Class, source: &mut Source) {
+pub(super) fn set_terms(class: &mut Class, source: &mut Source) {
     for (old, new) in [
         ("subnetSelector", "vSwitchSelectorTerms"),
         ("securityGroupSelector", "securityGroupSelectorTerms"),
@@ -215,6 +217,7 @@ fn aws_class(name: &str, mut source: Source, mut class: Class) -> Output {
     let tags = source.map("/spec/tags");
     class.tags(tags, &mut source);
     class.set_some("kubelet", source.take("/spec/kubelet"));
+    set_machine(&mut class, &mut source);
     let mut metadata = Map::new();
     for field in ["httpEndpoint", "httpPutResponseHopLimit", "httpTokens"] {
         if let Some(value) = source.take(&format!("/spec/metadataOptions/{field}")) {
@@ -224,31 +227,85 @@ fn aws_class(name: &str, mut source: Source, mut class: Class) -> Output {
     if !metadata.is_empty() {
         class.set("metadataOptions", metadata);
     }
-    let mut data = Vec::new();
-    for (idx, item) in source
-        .list("/spec/blockDeviceMappings")
-        .into_iter()
+    set_disks(&mut class, &mut source);
+    class.into_output(name, source)
+}
+
+/// What concerns the machine itself.
+fn set_machine(class: &mut Class, source: &mut Source) {
+    match source.text("/spec/instanceStorePolicy").as_deref() {
+        Some("RAID0") => class.set("instanceStorePolicy", "RAID0"),
+        Some(other) => source.warn(
+            &format!("instanceStorePolicy ({other})"),
+            "is not known here: RAID0 is",
+        ),
+        None => {}
+    }
+    match source.take("/spec/associatePublicIPAddress") {
+        Some(Value::Bool(true)) => {
+            class.set(
+                "internetAccessible",
+                json!({"chargeType": "PayByTraffic", "maxBandwidthOut": BANDWIDTH_OUT}),
+            );
+            source.warn(
+                "associatePublicIPAddress (true)",
+                "became internetAccessible: choose how traffic is paid for, and maxBandwidthOut in Mbit/s",
+            );
+        }
+        Some(other) => source.warn(
+            &format!("associatePublicIPAddress ({other})"),
+            "is what holds without it: instances have no public address",
+        ),
+        None => {}
+    }
+    for (index, term) in source
+        .list("/spec/capacityReservationSelectorTerms")
+        .iter()
         .enumerate()
     {
+        source.warn(
+            &format!("capacityReservationSelectorTerms[{index}] ({term})"),
+            "names capacity of another cloud: choose capacityReservationPreference, with target also the terms of your private pools",
+        );
+    }
+}
+
+/// The disk that holds what pods write becomes the system disk, which here holds the operating system too.
+fn set_disks(class: &mut Class, source: &mut Source) {
+    let mappings = source.list("/spec/blockDeviceMappings");
+    let root = mappings
+        .iter()
+        .position(|it| it["rootVolume"] == true)
+        .unwrap_or_default();
+    let mut data = Vec::new();
+    for (idx, item) in mappings.into_iter().enumerate() {
         let mut part = Source::part(item, &format!("blockDeviceMappings[{idx}]."));
-        let is_system = idx == 0 || part.take("/rootVolume") == Some(Value::Bool(true));
-        part.take("/deviceName");
+        part.refuse(
+            "/deviceName",
+            "disks are attached in the order in which they are written, the system disk first",
+        );
+        part.refuse(
+            "/rootVolume",
+            "the system disk holds what pods write, unless a data disk is mounted for that",
+        );
         let mut disk = aws_disk(&mut part);
-        if !is_system {
+        if idx == root {
+            part.refuse(
+                "/ebs/deleteOnTermination",
+                "the system disk always ends with its instance",
+            );
+            class.set("systemDisk", disk);
+        } else {
             if let Some(is_deleted) = part.take("/ebs/deleteOnTermination") {
                 disk.insert("deleteWithInstance".to_owned(), is_deleted);
             }
             data.push(Value::from(disk));
-        } else {
-            part.take("/ebs/deleteOnTermination");
-            class.set("systemDisk", disk);
         }
         source.absorb(part);
     }
     if !data.is_empty() {
         class.set("dataDisks", data);
     }
-    class.into_output(name, source)
 }
 
 fn aws_disk(part: &mut Source) -> Map<String, Value> {
@@ -273,142 +330,12 @@ fn aws_disk(part: &mut Source) -> Map<String, Value> {
     disk
 }
 
-/// TKEMachineNodeClass.
-pub(super) fn tke(document: Value) -> Conversion {
-    let mut source = Source::new(document);
-    let mut class = Class::default();
-    let name = source
-        .text("/metadata/name")
-        .unwrap_or_else(|| "default".to_owned());
-    set_terms(&mut class, &mut source);
-    source.refuse(
-        "/spec/sshKeySelectorTerms",
-        "keys are named here: set keyPairName",
-    );
-    source.refuse(
-        "/spec/internetAccessible",
-        "instances have no public address here: give the vSwitches a NAT gateway",
-    );
-    let system = source.map("/spec/systemDisk");
-    if !system.is_empty() {
-        let disk = tke_disk(system.into(), "systemDisk.", &mut source);
-        class.set("systemDisk", disk);
-    }
-    let mut data = Vec::new();
-    for (idx, mut item) in source.list("/spec/dataDisks").into_iter().enumerate() {
-        for field in ["mountTarget", "fileSystem"] {
-            if let Some(value) = item.as_object_mut().and_then(|it| it.shift_remove(field)) {
-                class.set("formatDataDisk", true);
-                source.warn(
-                    &format!("dataDisks[{idx}].{field} ({value})"),
-                    "the join script formats and mounts the disk for container data (formatDataDisk); another place or file system needs userData",
-                );
-            }
-        }
-        data.push(Value::from(tke_disk(
-            item,
-            &format!("dataDisks[{idx}]."),
-            &mut source,
-        )));
-    }
-    if !data.is_empty() {
-        class.set("dataDisks", data);
-    }
-    let tags = source.map("/spec/tags");
-    class.tags(tags, &mut source);
-    class.set_some("kubelet", source.take("/spec/kubelet"));
-    alone(class.into_output(&name, source))
-}
-
-fn tke_disk(disk: Value, at: &str, source: &mut Source) -> Map<String, Value> {
-    let mut part = Source::part(disk, at);
-    let kind = part.text("/type").unwrap_or_default();
-    let category = match kind.as_str() {
-        "CloudPremium" => "cloud_efficiency",
-        "CloudSSD" => "cloud_ssd",
-        _ => "cloud_essd",
-    };
-    part.warn(
-        &format!("type ({kind})"),
-        &format!("became {category}: newer instance types take cloud_essd only"),
-    );
-    let mut disk = Map::from_iter([("categories".to_owned(), json!([category, "cloud_essd"]))]);
-    if category == "cloud_essd" {
-        disk.insert("categories".to_owned(), json!([category]));
-    }
-    if let Some(size) = part.take("/size") {
-        disk.insert("size".to_owned(), size);
-    }
-    source.absorb(part);
-    disk
-}
-
-/// The ECSNodeClass of the other Alibaba Cloud provider.
-pub(super) fn other_alibaba(document: Value) -> Conversion {
-    let mut source = Source::new(document);
-    let mut class = Class::default();
-    let name = source
-        .text("/metadata/name")
-        .unwrap_or_else(|| "default".to_owned());
-    for field in [
-        "vSwitchSelectorTerms",
-        "vSwitchSelectionPolicy",
-        "securityGroupSelectorTerms",
-        "resourceGroupId",
-        "formatDataDisk",
-        "userData",
-        "keyPairName",
-        "passwordInherit",
-    ] {
-        class.set_some(field, source.take(&format!("/spec/{field}")));
-    }
-    class.set_some("kubelet", source.take("/spec/kubeletConfiguration"));
-    source.refuse(
-        "/spec/password",
-        "passwords are not written into objects: use keyPairName, or passwordInherit",
-    );
-    let images: Vec<Value> = source
-        .list("/spec/imageSelectorTerms")
-        .into_iter()
-        .map(|mut term| {
-            if let Some(alias) = term["alias"].as_str().filter(|alias| !alias.contains('@')) {
-                term["alias"] = format!("{alias}@latest").into();
-            }
-            term
-        })
-        .collect();
-    if !images.is_empty() {
-        class.set("imageSelectorTerms", images);
-    }
-    let mut system = source.map("/spec/systemDisk");
-    if system.contains_key("volumeSize") {
-        // There volumeSize wins over size.
-        system.shift_remove("size");
-    }
-    if !system.is_empty() {
-        class.set("systemDisk", system);
-    }
-    let categories = source.take("/spec/dataDiskCategories");
-    let mut data = source.list("/spec/dataDisks");
-    for disk in data.iter_mut().filter_map(Value::as_object_mut) {
-        disk.entry("volumeSize").or_insert_with(|| "20Gi".into());
-        if let Some(categories) = &categories {
-            disk.insert("categories".to_owned(), categories.clone());
-        }
-    }
-    if !data.is_empty() {
-        class.set("dataDisks", data);
-    }
-    let tags = source.map("/spec/tags");
-    class.tags(tags, &mut source);
-    alone(class.into_output(&name, source))
-}
-
 /// The helm values of an AWS installation: what they say about nodes.
 pub(super) fn helm_values(document: Value) -> Conversion {
     let mut source = Source::new(document);
     let mut class = Class::default();
-    for at in ["/settings/aws", "/settings"] {
+    // Since 0.19, since 0.33, and before.
+    for at in ["/settings/aws", "/settings", "/controller", ""] {
         class.set_some(
             "clusterEndpoint",
             source.take(&format!("{at}/clusterEndpoint")),
@@ -419,10 +346,18 @@ pub(super) fn helm_values(document: Value) -> Conversion {
             }
             class.set("clusterName", name);
         }
-        source.refuse(
-            &format!("{at}/defaultInstanceProfile"),
-            "a profile of another cloud: name a RAM role in role",
-        );
+        for part in ["defaultInstanceProfile", "aws/defaultInstanceProfile"] {
+            source.refuse(
+                &format!("{at}/{part}"),
+                "a profile of another cloud: name a RAM role in role",
+            );
+        }
     }
     alone(class.into_output("default", source))
+}
+
+/// Whether a document without a kind is the values of a chart.
+pub(super) fn is_helm_values(document: &Value) -> bool {
+    let names = ["settings", "clusterName", "clusterEndpoint"];
+    names.iter().any(|name| document.get(name).is_some())
 }

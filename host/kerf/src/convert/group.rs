@@ -57,14 +57,18 @@ pub(super) fn machine_group(document: Value) -> Conversion {
         let (key, value) = pair.split_once('=').unwrap_or((&pair, ""));
         pool.labels.insert(key.to_owned(), value.into());
     }
-    let taints: Vec<Value> = pairs(source.text(&format!("{CAPACITY}taints")))
-        .iter()
-        .filter_map(|taint| {
-            let (name, effect) = taint.rsplit_once(':')?;
-            let (key, value) = name.split_once('=').unwrap_or((name, ""));
-            Some(json!({"key": key, "value": value, "effect": effect}))
-        })
-        .collect();
+    let mut taints: Vec<Value> = Vec::new();
+    for taint in pairs(source.text(&format!("{CAPACITY}taints"))) {
+        let Some((name, effect)) = taint.rsplit_once(':') else {
+            source.warn(
+                &format!("taint {taint:?}"),
+                "is not key=value:effect, and is left out",
+            );
+            continue;
+        };
+        let (key, value) = name.split_once('=').unwrap_or((name, ""));
+        taints.push(json!({"key": key, "value": value, "effect": effect}));
+    }
     if !taints.is_empty() {
         pool.template.insert("taints".to_owned(), taints.into());
     }

@@ -111,8 +111,24 @@ pub(super) fn provisioner(document: Value) -> Conversion {
     if let Some(weight) = source.take("/spec/weight") {
         pool.spec.insert("weight".to_owned(), weight);
     }
-    let consolidates = source.take("/spec/consolidation/enabled") == Some(Value::Bool(true));
+    let consolidates = match source.take("/spec/consolidation/enabled") {
+        Some(Value::Bool(true)) => true,
+        Some(other) => {
+            source.warn(
+                &format!("consolidation.enabled ({other})"),
+                "is what holds without it",
+            );
+            false
+        }
+        None => false,
+    };
     let empty_after = source.text("/spec/ttlSecondsAfterEmpty");
+    if let Some(seconds) = empty_after.as_ref().filter(|_| consolidates) {
+        source.warn(
+            &format!("ttlSecondsAfterEmpty ({seconds})"),
+            "is left out beside consolidation, which takes empty nodes away at once",
+        );
+    }
     let (policy, after) = match (consolidates, empty_after) {
         (true, _) => ("WhenEmptyOrUnderutilized", "0s".to_owned()),
         (false, Some(seconds)) => ("WhenEmpty", format!("{seconds}s")),

@@ -95,7 +95,11 @@ fn convert_foreign(item: &Value, name: &str, source: &mut Source, converted: &mu
     } else if name == "instance-gpu-memory" {
         let gib = texts(item)
             .filter_map(|mib| Some((mib.parse::<u32>().ok()? / MIB_PER_GIB).to_string()));
-        converted.push(json!({"key": own(name), "operator": item["operator"], "values": gib.collect::<Vec<_>>()}));
+        let mut own_item = item.clone();
+        own_item["key"] = own(name).into();
+        own_item["values"] = gib.collect::<Vec<_>>().into();
+        converted.push(own_item);
+        warn(item, source, "is in GiB here, without fractions");
     } else if name == "instance-size" && item["operator"] == "In" {
         let cpus: BTreeSet<u32> = texts(item).filter_map(cpus_of_size).collect();
         push_numbers(label::INSTANCE_CPU, &cpus, converted);
