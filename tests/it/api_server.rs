@@ -92,11 +92,23 @@ impl Server {
 
     /// What the API server makes of a manifest, or its refusal. Unknown fields are refused, as `kubectl apply` does.
     pub(crate) fn apply(&self, manifest: &Value) -> Result<Value, String> {
-        self.runtime.block_on(apply(&self.client, manifest))
+        let params = PatchParams::apply("test").force().validation_strict();
+        self.runtime
+            .block_on(apply(&self.client, manifest, &params))
+    }
+
+    /// As [`Server::apply`], but nothing is kept. Forced, because other tests apply objects of the same names.
+    pub(crate) fn try_apply(&self, manifest: &Value) -> Result<Value, String> {
+        let params = PatchParams::apply("kubectl")
+            .force()
+            .validation_strict()
+            .dry_run();
+        self.runtime
+            .block_on(apply(&self.client, manifest, &params))
     }
 }
 
-async fn apply(client: &Client, manifest: &Value) -> Result<Value, String> {
+async fn apply(client: &Client, manifest: &Value, params: &PatchParams) -> Result<Value, String> {
     let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
     let types = object.types.clone().unwrap();
     let kind = GroupVersionKind::try_from(&types).unwrap();
@@ -105,9 +117,8 @@ async fn apply(client: &Client, manifest: &Value) -> Result<Value, String> {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
         Scope::Namespaced => Api::namespaced_with(client.clone(), "default", &resource),
     };
-    let params = PatchParams::apply("test").force().validation_strict();
     let applied = api
-        .patch(&object.name_any(), &params, &Patch::Apply(manifest))
+        .patch(&object.name_any(), params, &Patch::Apply(manifest))
         .await;
     applied
         .map(|object| serde_json::to_value(object).unwrap())

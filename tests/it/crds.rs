@@ -81,6 +81,7 @@ fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
 
     for file in [
         "tests/fixtures/manifests/alibabacloud-provider-readme.yaml",
+        "tests/fixtures/manifests/upstream-style.yaml",
         "examples/quickstart/ecsnodeclass.yaml",
         "examples/quickstart/nodepool.yaml",
     ] {
@@ -91,8 +92,82 @@ fn manifests_of_the_other_provider_and_our_examples_are_accepted_unchanged() {
                 .apply(&written)
                 .unwrap_or_else(|message| panic!("{file}: {message}"));
             assert_kept(&written["spec"], &stored["spec"], "spec");
+            let again = through_our_types(&stored);
+            assert_eq!(
+                in_words(&again["spec"]),
+                in_words(&stored["spec"]),
+                "{file}"
+            );
         }
     }
+}
+
+/// With numbers as texts: a quantity is the same in both forms.
+fn in_words(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::Array(items) => items.iter().map(in_words).collect(),
+        Value::Object(object) => {
+            let fields = object.iter();
+            let fields = fields.map(|(name, inner)| (name.clone(), in_words(inner)));
+            fields.collect::<serde_json::Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// What the controller would write if it wrote an object as it read it.
+fn through_our_types(object: &Value) -> Value {
+    use kerf_api::{capacitybuffer, ecsnodeclass, nodeclaim, nodeoverlay, nodepool};
+
+    fn through<K: serde::de::DeserializeOwned + serde::Serialize>(object: &Value) -> Value {
+        let typed: K = serde_json::from_value(object.clone()).unwrap();
+        serde_json::to_value(typed).unwrap()
+    }
+    match object["kind"].as_str().unwrap() {
+        "NodePool" => through::<nodepool::NodePool>(object),
+        "NodeClaim" => through::<nodeclaim::NodeClaim>(object),
+        "NodeOverlay" => through::<nodeoverlay::NodeOverlay>(object),
+        "CapacityBuffer" => through::<capacitybuffer::CapacityBuffer>(object),
+        "ECSNodeClass" => through::<ecsnodeclass::EcsNodeClass>(object),
+        other => unreachable!("{other} is not ours"),
+    }
+}
+
+/// Every manifest below a folder.
+fn manifests(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(manifests(&path));
+        } else if path
+            .extension()
+            .is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+// What `kubectl apply --server-side --dry-run=server` sends.
+#[test]
+fn every_manifest_of_the_examples_would_be_applied() {
+    let server = api_server::shared();
+    let mut count = 0;
+    for file in manifests(&root().join("examples")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        for document in documents.iter().filter(|it| it["kind"].is_string()) {
+            let answer = server.try_apply(document);
+            assert!(answer.is_ok(), "{}: {answer:?}", file.display());
+            count += 1;
+        }
+    }
+
+    assert!(count >= 3, "{count}");
 }
 
 #[test]

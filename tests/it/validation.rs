@@ -339,3 +339,94 @@ spec:
     }
     assert_eq!(printed.lines().count(), 6, "{printed}");
 }
+
+#[test]
+fn kerf_validate_asks_a_policy_of_the_manifests_about_its_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let config_map = k8s_openapi::api::core::v1::ConfigMap {
+        metadata: kube::core::ObjectMeta {
+            name: Some("family".to_owned()),
+            ..Default::default()
+        },
+        binary_data: Some(std::collections::BTreeMap::from([(
+            "policy.wasm".to_owned(),
+            k8s_openapi::ByteString(crate::policies::PREFER_FAMILY.to_vec()),
+        )])),
+        ..Default::default()
+    };
+    let config_map = serde_json::to_string(&config_map).unwrap();
+    std::fs::write(folder.path().join("policy.json"), config_map).unwrap();
+    let class = r"apiVersion: karpenter.alibabacloud.com/v1alpha1
+kind: ECSNodeClass
+metadata: {name: c}
+spec:
+  vSwitchSelectorTerms: [{id: vsw-1}]
+  securityGroupSelectorTerms: [{id: sg-1}]
+  imageSelectorTerms: [{alias: ContainerOS}]
+  policies:
+    - name: fine
+      hook: InstanceSelection
+      source: {configMap: {name: family}}
+      config: {weights: {ecs.g8i: 100}}
+    - name: wrong
+      hook: InstanceSelection
+      source: {configMap: {name: family}}
+      config: {weights: {ecs.g8i: much}}
+    - name: elsewhere
+      hook: InstanceSelection
+      source: {configMap: {name: another}}
+      config: {any: thing}
+";
+    let file = folder.path().join("class.yaml");
+    std::fs::write(&file, class).unwrap();
+
+    let output = std::process::Command::new(crate::stage::binary("kerf"))
+        .args(["validate", "-f"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let start = format!("{}:16: spec.policies[1].config: ", file.display());
+    assert!(
+        printed.starts_with(&start) && printed.contains("ecs.g8i"),
+        "{printed}"
+    );
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+}
+
+// user-reports.md, F05.
+#[test]
+fn an_image_alias_that_the_definition_takes_is_one_that_finds_images() {
+    let server = api_server::shared();
+    let with_alias = |alias: &str| {
+        let object = serde_json::json!({
+            "apiVersion": "karpenter.alibabacloud.com/v1alpha1", "kind": "ECSNodeClass", "metadata": {"name": "c"},
+            "spec": {
+                "vSwitchSelectorTerms": [{"id": "vsw-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}],
+                "imageSelectorTerms": [{"alias": alias}],
+            },
+        });
+        let request = Request::new(&server.client, &object);
+        server
+            .runtime
+            .block_on(request.send("POST", "", true, &object))
+    };
+
+    // tests/simulated of kerf-cloud resolves the same ones.
+    for alias in [
+        "AlibabaCloudLinux3",
+        "AlibabaCloudLinux3@latest",
+        "ContainerOS",
+        "ContainerOS@latest",
+    ] {
+        assert!(with_alias(alias).is_ok(), "{alias}");
+    }
+    for alias in ["AlibabaCloudLinux3@v1.32", "Ubuntu", "ContainerOS@"] {
+        check_refused(
+            with_alias(alias),
+            "families: AlibabaCloudLinux3, ContainerOS",
+        );
+    }
+}

@@ -28,6 +28,9 @@ mod what_if;
 mod workload;
 pub(crate) mod world;
 
+pub(crate) use objects::Objects;
+pub(crate) use policies::source as policy_source;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

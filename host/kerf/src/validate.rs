@@ -1,7 +1,8 @@
 //! `kerf validate`: what the API server would refuse, and what it cannot see, found without a cluster.
 //!
 //! Each finding is one line: file, line, path, reason. The rules are those of the definitions in this binary
-//! ([`schema`] and [`cel`]); [`cross`] compares objects with each other, with the instance types and with the calendar.
+//! ([`schema`] and [`cel`]); [`cross`] compares objects with each other, with the instance types and with the calendar,
+//! and [`policies`] asks each policy that the manifests bring about its configuration.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,6 +16,7 @@ use crate::exit::Findings;
 
 mod cel;
 mod cross;
+mod policies;
 mod schema;
 
 pub(crate) use schema::Definitions;
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &Validate) -> Result<()> {
     }
     if !args.schema_only {
         findings.extend(cross::check(&documents, &args.region)?);
+        findings.extend(policies::check(&documents)?);
     }
     findings.sort();
 

@@ -248,7 +248,7 @@ fn set_pool(pool: &mut Pool, class: &mut Class, source: &mut Source) {
             class.set("spotPriceLimit", highest);
             if !prices.is_empty() {
                 source.warn(
-                    &format!("spot_price_limit ({})", Value::from(prices.clone())),
+                    &format!("spot_price_limit ({})", Value::from(prices)),
                     "one limit counts for all types here: the highest was taken",
                 );
             }

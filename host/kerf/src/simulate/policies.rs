@@ -56,7 +56,8 @@ fn declared(
         .map_err(|error| kerf_controllers::error::chain(&error))
 }
 
-fn source(policy: &Policy, objects: &Objects) -> Result<Vec<u8>, String> {
+/// The component of a policy, where a file or the manifests have it.
+pub(crate) fn source(policy: &Policy, objects: &Objects) -> Result<Vec<u8>, String> {
     if let Some(path) = &policy.source.path {
         return std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"));
     }

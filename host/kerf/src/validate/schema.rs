@@ -285,3 +285,7 @@ fn check_number(schema: &Value, number: Option<f64>, path: &str, findings: &mut 
         findings.push(Finding::new(path, reason));
     }
 }
+
+#[cfg(test)]
+#[path = "claims.rs"]
+mod claims;
