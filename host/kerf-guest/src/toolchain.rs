@@ -164,6 +164,8 @@ impl Work<'_> {
             "-Wall",
             "-Wextra",
             "-Wno-unused-parameter",
+            // Not the 16 MiB of the default, which each call would pay for.
+            "-Wl,-z,stack-size=262144",
             &include,
             &source.to_string_lossy(),
             &bindings,

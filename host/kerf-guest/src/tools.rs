@@ -67,6 +67,12 @@ pub fn requirements(language: Language) -> &'static [Requirement] {
 }
 
 impl Tools {
+    /// Whether a program is there for a policy in `folder`.
+    #[must_use]
+    pub fn has(&self, tool: &Requirement, folder: &Path) -> bool {
+        self.find(tool, folder).is_ok()
+    }
+
     /// The path of a program for a policy in `folder`.
     pub(crate) fn find(&self, tool: &Requirement, folder: &Path) -> Result<PathBuf, BuildError> {
         let local = folder

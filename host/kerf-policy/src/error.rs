@@ -21,6 +21,10 @@ pub enum LoadError {
         next_step: &'static str,
     },
     #[error(
+        "the packed component is damaged: {0}; pack it again, with `kerf plugin publish` or `zstd`"
+    )]
+    Packed(String),
+    #[error(
         "this is a core WebAssembly module, not a component; run `cargo xtask plugins componentize` \
          or `wasm-tools component new` on it"
     )]

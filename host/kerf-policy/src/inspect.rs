@@ -82,12 +82,9 @@ fn not_wasm(bytes: &[u8]) -> LoadError {
     let (looks_like, next_step) = match bytes {
         [0x1f, 0x8b, ..] => (
             "gzip",
-            "this version takes components as they are: run `gunzip` first",
+            "a component may be packed with zstd only: run `gunzip`, then `kerf plugin publish`",
         ),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => (
-            "zstd",
-            "this version takes components as they are: run `unzstd` first",
-        ),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("zstd in zstd", "pack it once"),
         [b'A', b'G', b'F', b'z', ..] => ("base64 text", "put it under binaryData, not under data"),
         [b'(', ..] => (
             "WebAssembly text",

@@ -6,6 +6,7 @@ use crate::digest::PolicyDigest;
 use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
 use crate::policy::Policy;
+use crate::registry::Loaded;
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,8 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) spec: PolicySpec,
+    /// Of the bytes that became `serving`, packed or not; `None` when others came after them.
+    pub(crate) source: Option<PolicyDigest>,
     pub(crate) serving: Option<Arc<Serving>>,
     /// Why the newest version or configuration does not serve.
     pub(crate) load_error: Option<String>,
@@ -75,6 +78,25 @@ impl Refused {
 }
 
 impl Link {
+    /// What serves, if it was made of these bytes for an entry that asks for the same; then nothing has to be unpacked.
+    pub(crate) fn serves(
+        &self,
+        spec: &PolicySpec,
+        source: PolicyDigest,
+    ) -> Option<(Arc<Serving>, Loaded)> {
+        let is_same = self.source == Some(source)
+            && self.load_error.is_none()
+            && (self.spec.hook, self.spec.digest) == (spec.hook, spec.digest)
+            && self.spec.config == spec.config;
+        let serving = self.serving.as_ref().filter(|_| is_same)?;
+        let loaded = Loaded {
+            digest: serving.policy.digest(),
+            metadata: serving.policy.metadata().clone(),
+            is_new: false,
+        };
+        Some((Arc::clone(serving), loaded))
+    }
+
     pub(crate) fn digest(&self) -> Option<PolicyDigest> {
         self.serving.as_ref().map(|serving| serving.policy.digest())
     }

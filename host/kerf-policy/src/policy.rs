@@ -137,6 +137,14 @@ impl Policy {
         }
     }
 
+    /// Makes an instance, as each call does first, and drops it: what a call costs before it does anything.
+    pub fn instantiate(&self, limits: &CallLimits) -> CallReport<()> {
+        let world = &self.world;
+        call::run(self.engine.wasmtime(), limits, limits.fuel(0), |store| {
+            world.instantiate(store)
+        })
+    }
+
     /// Asks for a ranking. The result is checked: every index exists and no candidate is named twice.
     pub fn select(
         &self,

@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::LoadError;
 use crate::hook::Hook;
 use crate::link::{Link, Record, Refused, Serving};
+use crate::pack::unpack;
 use crate::policy::{Metadata, Policy};
 use crate::smoke;
 use crate::spec::{PolicySpec, PolicyStatus};
@@ -59,7 +60,7 @@ impl Registry {
         self
     }
 
-    /// Makes `bytes` serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
+    /// Makes `bytes`, a component or one packed with zstd, serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
     /// settings that concern only the host (order, mode, failure policy, limits, pools), and the status says why.
     ///
     /// Takes 50 to 200 ms for a Rust policy and seconds for interpreters: call it on a thread that may block.
@@ -70,7 +71,20 @@ impl Registry {
         bytes: &[u8],
     ) -> Result<Loaded, LoadError> {
         let mut compiled = self.lock_swap();
-        let (old, refused) = match self.find(node_class, &spec.name) {
+        let source = PolicyDigest::of(bytes);
+        let link = self.find(node_class, &spec.name);
+        if let Some((serving, loaded)) = link.as_ref().and_then(|it| it.serves(&spec, source)) {
+            let link = Link {
+                spec,
+                source: Some(source),
+                serving: Some(serving),
+                load_error: None,
+                refused: None,
+            };
+            self.put(node_class, link);
+            return Ok(loaded);
+        }
+        let (old, refused) = match link {
             Some(link) => (link.serving.clone(), link.refused.clone()),
             None => (None, None),
         };
@@ -86,6 +100,7 @@ impl Registry {
             node_class,
             Link {
                 spec,
+                source: outcome.is_ok().then_some(source),
                 serving,
                 load_error,
                 refused,
@@ -105,6 +120,7 @@ impl Registry {
             node_class,
             Link {
                 spec,
+                source: None,
                 serving,
                 load_error: Some(reason.to_owned()),
                 refused: None,
@@ -150,6 +166,7 @@ impl Registry {
         bytes: &[u8],
         old: Option<&Arc<Serving>>,
     ) -> Result<(Arc<Serving>, Loaded), LoadError> {
+        let bytes = &*unpack(bytes)?;
         if spec.hook == Hook::BootstrapUserData
             && spec.digest.is_none()
             && !self.allows_unpinned_bootstrap

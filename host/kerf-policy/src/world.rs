@@ -60,6 +60,15 @@ impl World {
         })
     }
 
+    /// Makes an instance and drops it.
+    pub(crate) fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<()> {
+        match self {
+            Self::Selection(pre) => pre.instantiate(store).map(drop),
+            Self::Pricing(pre) => pre.instantiate(store).map(drop),
+            Self::Bootstrap(pre) => pre.instantiate(store).map(drop),
+        }
+    }
+
     pub(crate) fn describe(&self, store: &mut Store<HostState>) -> wasmtime::Result<RawMetadata> {
         each_world!(self, store, lifecycle, guest => {
             let lifecycle::Metadata { name, version, summary, config_schema, default_config, time_step_s } =

@@ -20,6 +20,7 @@ pub(crate) use scheduler_config::SchedulerConfig;
 
 use crate::explain::args::{Explain, Output};
 use crate::logging::Log;
+use crate::plugin::args::Plugin;
 use crate::simulate::args::{Diff, Simulate};
 
 /// A Karpenter-compatible node autoscaler for Alibaba Cloud, extended by WebAssembly policies.
@@ -58,6 +59,9 @@ pub(crate) enum Command {
     RamPolicy(RamPolicy),
     /// Say what the API server would refuse in manifests, and what it cannot see, without a cluster.
     Validate(Validate),
+    /// Make, build, check, test, measure and publish policies. Exit code 0: good; 1: a check failed; 2: could not run; 3: a
+    /// tool or the cluster is missing.
+    Plugin(Plugin),
     /// Show what would be launched for manifests: offline, without cluster or account. Exit code 0: every pod has a
     /// place; 1: some have none; 2: could not run.
     Simulate(Box<Simulate>),

@@ -14,6 +14,7 @@ mod explain;
 mod input;
 mod logging;
 mod output;
+mod plugin;
 mod ram_policy;
 mod shell;
 mod simulate;
@@ -50,6 +51,7 @@ fn main() -> std::process::ExitCode {
         Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => return explain::run(&arguments),
+        Command::Plugin(arguments) => return plugin::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Diff(arguments) => return simulate::diff::run(&arguments),
     };

@@ -95,7 +95,8 @@ pub(crate) fn run(args: &Simulate) -> ExitCode {
 }
 
 impl Simulate {
-    fn order(&self) -> Order<'_> {
+    /// What it asks for.
+    pub(crate) fn order(&self) -> Order<'_> {
         Order {
             files: &self.files,
             ask: self.ask,
@@ -207,7 +208,7 @@ pub(crate) fn decided(
 }
 
 /// As far as everything is read.
-fn prepared(order: &Order<'_>, work: &Work) -> Result<Prepared, Vec<Complaint>> {
+pub(crate) fn prepared(order: &Order<'_>, work: &Work) -> Result<Prepared, Vec<Complaint>> {
     work.doing("reading");
     let trace = order.source.trace.as_deref().map(trace::read).transpose();
     let trace = trace.map_err(|complaint| vec![complaint])?;

@@ -5,7 +5,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{burst, drain_all, idle, process, roll, scale_in, simulate_bench};
+use crate::{burst, drain_all, idle, policy_bench, process, roll, scale_in, simulate_bench};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         match first.as_str() {
             "drain-all" => return drain_all::run(rest),
             "idle" => return idle::run(rest),
+            "policy" => return policy_bench::run(rest),
             "burst" => return burst::run(rest),
             "roll" => return roll::run(rest),
             "scale-in" => return scale_in::run(rest),

@@ -24,6 +24,7 @@ mod failover;
 mod idle;
 mod oracle;
 mod plugins;
+mod policy_bench;
 mod process;
 mod reference;
 mod rig;

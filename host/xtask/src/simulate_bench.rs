@@ -98,7 +98,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     };
     let folder = tempfile::tempdir().context("cannot make a folder")?;
-    std::fs::write(folder.path().join("all.yaml"), manifests(&args))?;
+    let text = manifests(args.deployments, args.replicas, args.seed);
+    std::fs::write(folder.path().join("all.yaml"), text)?;
     let mut fastest: Option<Run> = None;
     let mut peak_rss_mib: f64 = 0.0;
     for _ in 0..args.repeat.max(1) {
@@ -165,8 +166,9 @@ fn watch(child: &mut Child) -> Result<f64> {
     Ok(peak)
 }
 
-fn manifests(args: &Args) -> String {
-    let mut dice = Dice::new(args.seed);
+/// Six pools and so many Deployments, drawn from the seed.
+pub(crate) fn manifests(deployments: usize, replicas: usize, seed: u64) -> String {
+    let mut dice = Dice::new(seed);
     let mut text = String::from(
         "apiVersion: karpenter.alibabacloud.com/v1alpha1\nkind: ECSNodeClass\nmetadata: {name: default}\nspec:\n  clusterID: \"\"\n  vSwitchSelectorTerms: [{id: vsw-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n  imageSelectorTerms: [{imageFamily: acs:alibaba_cloud_linux_3_2104_lts_x64}]\n",
     );
@@ -180,8 +182,8 @@ fn manifests(args: &Args) -> String {
             "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}}}\nspec:\n  template:\n    metadata: {{labels: {{pool: {name}}}}}\n    spec:\n      taints: {taints}\n      requirements:\n        - {requirement}\n      nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}\n"
         );
     }
-    for index in 0..args.deployments {
-        text += &deployment(index, args.replicas, &mut dice);
+    for index in 0..deployments {
+        text += &deployment(index, replicas, &mut dice);
     }
     text
 }

@@ -37,7 +37,7 @@ fn something_that_is_not_webassembly() {
     check(
         &[0x1f, 0x8b, 8, 0],
         expect![
-            "this is not WebAssembly but gzip; this version takes components as they are: run `gunzip` first"
+            "this is not WebAssembly but gzip; a component may be packed with zstd only: run `gunzip`, then `kerf plugin publish`"
         ],
     );
     check(

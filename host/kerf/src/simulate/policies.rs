@@ -97,6 +97,7 @@ fn extra(
     let file = path.display().to_string();
     let wrong = |message: String| Complaint::of(&format!("--policy {file}"), &message);
     let bytes = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let bytes = kerf_policy::unpack(&bytes).map_err(|error| wrong(error.to_string()))?;
     let interfaces = kerf_policy::interfaces(&bytes).map_err(|error| wrong(error.to_string()))?;
     let serves = |part: &str| {
         interfaces

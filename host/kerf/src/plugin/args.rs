@@ -1,0 +1,269 @@
+//! Arguments of `kerf plugin`.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+
+/// Arguments of `kerf plugin`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plugin {
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What `kerf plugin` can do. Exit code 0: good; 1: a check failed; 2: could not run; 3: a tool or the cluster is missing.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a folder with a policy that builds, its SDK and a first test.
+    New(New),
+    /// Build the policy in a folder: build/NAME.wasm.
+    Build(Build),
+    /// Load a component as the controller would, and say what is wrong with it or with a configuration.
+    Check(Check),
+    /// Run the cases of tests/*.json: answers, equal answers to equal questions, hostile input, fuel.
+    Test(Test),
+    /// Ask a component one question and show what it changes and costs.
+    Run(Run),
+    /// Show what a component is: description, interfaces, size, digest, how it would be shipped.
+    Inspect(One),
+    /// Measure a component, or with -f planning with policies.
+    Bench(Bench),
+    /// Put a component into ConfigMaps of a cluster, and print the entry for the ECSNodeClass.
+    Publish(Publish),
+    /// Show the policies of a cluster: what serves, in which version, since when, and what is wrong.
+    Ls(Cluster),
+    /// Put the component back that the last publish replaced.
+    Rollback(Rollback),
+    /// Say which toolchains are there and how to get the others.
+    Doctor(Doctor),
+}
+
+/// Arguments of `kerf plugin new`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct New {
+    /// Name of the policy, and of its folder.
+    pub(crate) name: String,
+    /// What it is written in.
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    pub(crate) lang: Lang,
+    /// What it is asked.
+    #[arg(long, value_enum, default_value_t = HookName::Selection)]
+    pub(crate) hook: HookName,
+}
+
+/// Arguments of `kerf plugin build`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Build {
+    /// Folder with kerf-plugin.json.
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Where the component goes; build/NAME.wasm in the folder when not given.
+    #[arg(short, long)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A component.
+#[derive(Debug, clap::Args)]
+pub(crate) struct One {
+    /// Component, packed or not, or the folder of a policy that was built.
+    #[arg(default_value = ".")]
+    pub(crate) component: PathBuf,
+}
+
+/// A component and how it is configured.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Configured {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) one: One,
+    /// Hook, where the component serves several.
+    #[arg(long, value_enum)]
+    pub(crate) hook: Option<HookName>,
+    /// Configuration as JSON, or the name of a file with JSON; the policy's own default when not given.
+    #[arg(short, long, value_name = "JSON|FILE")]
+    pub(crate) config: Option<String>,
+}
+
+/// Arguments of `kerf plugin check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) what: Configured,
+}
+
+/// Arguments of `kerf plugin run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) what: Configured,
+    /// The question: a whole one (context and candidates; node and parts), or a case of tests/. A small one when not given.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+}
+
+/// Arguments of `kerf plugin test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Test {
+    /// The component; its folder has the cases when --cases is not given.
+    #[command(flatten)]
+    pub(crate) one: One,
+    /// Folder with the cases.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cases: Option<PathBuf>,
+    /// Write down what each case costs now (tests/fuel.lock); later runs fail when one costs over a tenth more.
+    #[arg(long)]
+    pub(crate) lock_fuel: bool,
+}
+
+/// Arguments of `kerf plugin bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) what: Configured,
+    /// Calls of each size.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) calls: usize,
+    /// Candidates of a call.
+    #[arg(long, value_delimiter = ',', default_value = "1,100,300,1000")]
+    pub(crate) candidates: Vec<u16>,
+    /// Measure planning these manifests without and with policies instead.
+    #[arg(short = 'f', long = "file", value_name = "PATH", num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Further components that plan with, besides the first one.
+    #[arg(long, value_name = "FILE", requires = "files")]
+    pub(crate) and: Vec<PathBuf>,
+    /// Configurations of those.
+    #[arg(long, value_name = "JSON", requires = "and")]
+    pub(crate) and_config: Vec<String>,
+}
+
+/// A cluster.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cluster {
+    /// Kubeconfig; ~/.kube/config or the pod's service account when not given.
+    #[arg(long, env = "KUBECONFIG")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Namespace of the controller.
+    #[arg(short, long, env = "SYSTEM_NAMESPACE", default_value = "kerf-system")]
+    pub(crate) namespace: String,
+}
+
+/// Arguments of `kerf plugin publish`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Publish {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) one: One,
+    /// Name of the ConfigMap, or of the first part of its parts' names; the policy's name when not given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) configmap: Option<String>,
+    /// How it is stored.
+    #[arg(long = "as", value_enum, default_value_t = Form::Auto)]
+    pub(crate) form: Form,
+    /// The cluster.
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Only let the API server say whether it would take it.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Arguments of `kerf plugin rollback`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rollback {
+    /// Name of the ConfigMap.
+    pub(crate) configmap: String,
+    /// The cluster.
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+}
+
+/// Arguments of `kerf plugin doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Folder of a policy, whose own tools count.
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+}
+
+/// A language with an SDK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lang {
+    /// For wasm32-unknown-unknown.
+    Rust,
+    /// QuickJS.
+    #[value(alias = "javascript")]
+    Js,
+    /// CPython.
+    Python,
+    /// Go's own compiler.
+    Go,
+    /// zig cc.
+    C,
+}
+
+/// What a policy is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HookName {
+    /// InstanceSelection.
+    #[value(alias = "InstanceSelection")]
+    Selection,
+    /// PricingPreference.
+    #[value(alias = "PricingPreference")]
+    Pricing,
+    /// BootstrapUserData.
+    #[value(alias = "BootstrapUserData")]
+    Bootstrap,
+}
+
+/// How a component is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// The first of the others that fits.
+    Auto,
+    /// As it is, in one ConfigMap.
+    Raw,
+    /// Packed with zstd, in one ConfigMap.
+    Zst,
+    /// Packed with zstd, in several ConfigMaps that never change.
+    Shards,
+}
+
+impl From<Lang> for kerf_guest::Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Self::Rust,
+            Lang::Js => Self::JavaScript,
+            Lang::Python => Self::Python,
+            Lang::Go => Self::Go,
+            Lang::C => Self::C,
+        }
+    }
+}
+
+impl From<HookName> for kerf_guest::Hook {
+    fn from(hook: HookName) -> Self {
+        match hook {
+            HookName::Selection => Self::InstanceSelection,
+            HookName::Pricing => Self::PricingPreference,
+            HookName::Bootstrap => Self::BootstrapUserData,
+        }
+    }
+}
+
+impl From<HookName> for kerf_policy::Hook {
+    fn from(hook: HookName) -> Self {
+        match hook {
+            HookName::Selection => Self::InstanceSelection,
+            HookName::Pricing => Self::PricingPreference,
+            HookName::Bootstrap => Self::BootstrapUserData,
+        }
+    }
+}
