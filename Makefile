@@ -35,5 +35,5 @@ control-plane: tools ## Build the Kubernetes servers that tests and `make run` s
 tools: ## Say which tools are missing, and in which version they are wanted
 	@.ci/tools
 
-dist: ## Build what a release ships: image, chart, checksums (not there yet)
-	@echo 'make dist: not there yet; it comes with issue 11, "Release". `make build` builds the binary.' >&2; exit 1
+dist: tools ## Build what a release ships: programs, image, charts, manifests, policies, checksums
+	@$(XTASK) dist

@@ -5,13 +5,15 @@
 //! the API server's log: a request that was refused is a right that is missing, and a right that no request used is too much.
 
 mod audit;
-mod helm;
+pub(crate) mod helm;
 mod kubelet;
 mod objects;
+pub(crate) mod packaged;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// Start what is built already.
     #[arg(long)]
     no_build: bool,
+    /// Only install what `cargo xtask dist` made in this folder, by helm and by kubectl.
+    #[arg(long)]
+    dist: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -77,6 +82,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         process::build_all()?;
         let script = workspace::root().join("tests/tools/build.sh");
         process::run(Command::new(script).arg("--all"))?;
+    }
+    if let Some(dist) = &args.dist {
+        return packaged::run(dist);
     }
     let pods = if args.quick { PODS_QUICK } else { PODS };
     let tally = drive(pods)?;

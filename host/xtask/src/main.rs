@@ -10,6 +10,7 @@
 
 mod adopt;
 mod api_reference;
+mod archive;
 mod audit;
 mod bench;
 mod burst;
@@ -19,9 +20,12 @@ mod crash;
 mod crds;
 mod demo;
 mod deps;
+mod dist;
 mod drain_all;
 mod failover;
 mod idle;
+mod image;
+mod oci;
 mod oracle;
 mod plugins;
 mod policy_bench;
@@ -31,6 +35,7 @@ mod rig;
 mod roll;
 mod scale_in;
 mod simulate_bench;
+mod source;
 mod suites;
 mod tidy;
 mod upstream_world;
@@ -72,6 +77,10 @@ enum Command {
     },
     /// Check who depends on whom, and how many packages that makes.
     Deps,
+    /// Make what a release ships: programs, image, charts, manifests, policies, SDKs, checksums.
+    Dist(dist::Args),
+    /// Build a static kerf, and an image with it as an OCI layout.
+    Image(image::Args),
     /// Kill the controller at every failpoint, start it again, and count what was launched twice, leaked or lost.
     Crash(crash::Args),
     /// Stop, kill and freeze the acting replica of two, and measure how soon the other one acts.
@@ -117,6 +126,8 @@ fn run() -> Result<()> {
         Command::ChartE2e(args) => chart_e2e::run(&args),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
+        Command::Dist(args) => dist::run(&args),
+        Command::Image(args) => image::run(&args),
         Command::Crash(args) => crash::run(&args),
         Command::Failover(args) => failover::run(&args),
         Command::Oracle(args) => oracle::run(&args),

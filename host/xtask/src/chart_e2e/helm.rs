@@ -27,8 +27,13 @@ impl Helm {
     }
 
     pub(super) fn install(&self, chart: &str, values: &Value) -> Result<()> {
+        self.install_from(chart, &path(chart), values)
+    }
+
+    /// From a folder or a package.
+    pub(super) fn install_from(&self, release: &str, chart: &str, values: &Value) -> Result<()> {
         let values = self.values(values)?;
-        self.run(&["install", chart, &path(chart), "--values", &values])
+        self.run(&["install", release, chart, "--values", &values])
     }
 
     pub(super) fn upgrade(&self, chart: &str, values: &Value) -> Result<()> {
@@ -65,7 +70,7 @@ impl Helm {
 }
 
 /// helm, which touches no cluster unless it is told to.
-pub(super) fn command() -> Result<Command> {
+pub(crate) fn command() -> Result<Command> {
     let built = std::env::var_os("KERF_CONTROL_PLANE_DIR").map_or_else(
         || workspace::root().join(".control-plane/bin"),
         PathBuf::from,
@@ -77,7 +82,7 @@ pub(super) fn command() -> Result<Command> {
     Ok(Command::new(program))
 }
 
-pub(super) fn path(chart: &str) -> String {
+pub(crate) fn path(chart: &str) -> String {
     workspace::root()
         .join("charts")
         .join(chart)

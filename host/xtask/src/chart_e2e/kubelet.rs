@@ -239,7 +239,8 @@ fn request_token(token: &Value, pod: &Value, rig: &Rig) -> Result<String> {
 fn environment(pod: &Value, rig: &Rig) -> Result<Vec<(String, String)>> {
     let container = &pod["spec"]["containers"][0];
     let entries = container["env"].as_array().cloned().unwrap_or_default();
-    let mut variables = Vec::new();
+    // The entries come later and win.
+    let mut variables = sources(container, rig)?;
     for entry in &entries {
         let from = &entry["valueFrom"];
         let value = if let Some(path) = from.pointer("/fieldRef/fieldPath").and_then(Value::as_str)
@@ -249,12 +250,57 @@ fn environment(pod: &Value, rig: &Rig) -> Result<Vec<(String, String)>> {
             millicores(text(container, "/resources/requests/cpu"))?
         } else if let Some(key) = from.get("secretKeyRef") {
             secret(key, rig)?
+        } else if let Some(key) = from.get("configMapKeyRef") {
+            let found = config_map(text(key, "/name"), rig)?;
+            match found.iter().find(|(name, _)| name == text(key, "/key")) {
+                Some((_, value)) => value.clone(),
+                None if key["optional"] == true => continue,
+                None => bail!("the ConfigMap has no {}", text(key, "/key")),
+            }
         } else {
             text(entry, "/value").to_owned()
         };
         variables.push((text(entry, "/name").to_owned(), value));
     }
     Ok(variables)
+}
+
+/// All keys of the ConfigMaps and Secrets that `envFrom` names.
+fn sources(container: &Value, rig: &Rig) -> Result<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    for source in container["envFrom"].as_array().into_iter().flatten() {
+        if let Some(map) = source.get("configMapRef") {
+            variables.extend(config_map(text(map, "/name"), rig)?);
+        }
+        if let Some(secret) = source.get("secretRef") {
+            variables.extend(secret_keys(text(secret, "/name"), rig)?);
+        }
+    }
+    Ok(variables)
+}
+
+fn config_map(name: &str, rig: &Rig) -> Result<Vec<(String, String)>> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{name}");
+    let object = rig.api.get(&path)?;
+    let data = object["data"].as_object().cloned().unwrap_or_default();
+    let pairs = data.into_iter();
+    Ok(pairs
+        .map(|(key, value)| (key, value.as_str().unwrap_or_default().to_owned()))
+        .collect())
+}
+
+fn secret_keys(name: &str, rig: &Rig) -> Result<Vec<(String, String)>> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{name}");
+    let object = rig.api.get(&path)?;
+    let data = object["data"].as_object().cloned().unwrap_or_default();
+    data.keys()
+        .map(|key| {
+            Ok((
+                key.clone(),
+                secret(&json!({"name": name, "key": key}), rig)?,
+            ))
+        })
+        .collect()
 }
 
 fn millicores(cpu: &str) -> Result<String> {

@@ -289,6 +289,7 @@ fn the_release_has_no_right_too_few_and_none_too_many() {
     let args = Args {
         quick: true,
         no_build: true,
+        dist: None,
     };
 
     run(&args).unwrap();

@@ -48,7 +48,7 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn apply_file(api: &ApiServer, path: &Path) -> Result<()> {
+pub(crate) fn apply_file(api: &ApiServer, path: &Path) -> Result<()> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text)
@@ -90,7 +90,13 @@ fn path_of(object: &Value) -> Result<String> {
         "ReplicaSet" => ("replicasets", true),
         "ConfigMap" => ("configmaps", true),
         "PodDisruptionBudget" => ("poddisruptionbudgets", true),
-        other => anyhow::bail!("the quick start has a {other}, which `make run` cannot apply"),
+        "ServiceAccount" => ("serviceaccounts", true),
+        "Service" => ("services", true),
+        "ClusterRole" => ("clusterroles", false),
+        "ClusterRoleBinding" => ("clusterrolebindings", false),
+        "Role" => ("roles", true),
+        "RoleBinding" => ("rolebindings", true),
+        other => anyhow::bail!("a {other} cannot be applied from here"),
     };
     let api = if version.contains('/') {
         format!("/apis/{version}")
