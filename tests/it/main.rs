@@ -21,6 +21,7 @@ mod installers;
 mod lifecycle;
 mod metrics;
 mod node_class_fields;
+mod plugin;
 mod policies;
 mod prometheus;
 mod release;

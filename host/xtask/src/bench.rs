@@ -5,7 +5,9 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::{burst, drain_all, idle, policy_bench, process, roll, scale_in, simulate_bench};
+use crate::{
+    burst, drain_all, idle, policy_bench, process, roll, scale_in, simulate_bench, swap_bench,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,6 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "drain-all" => return drain_all::run(rest),
             "idle" => return idle::run(rest),
             "policy" => return policy_bench::run(rest),
+            "policy-swap" => return swap_bench::run(rest),
             "burst" => return burst::run(rest),
             "roll" => return roll::run(rest),
             "scale-in" => return scale_in::run(rest),

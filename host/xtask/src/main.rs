@@ -37,6 +37,7 @@ mod scale_in;
 mod simulate_bench;
 mod source;
 mod suites;
+mod swap_bench;
 mod tidy;
 mod upstream_world;
 mod vectors;
