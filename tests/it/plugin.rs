@@ -14,6 +14,15 @@ fn target(path: &str) -> PathBuf {
     root().join("plugins/target").join(path)
 }
 
+/// The toolchain that has the guests' target; rustup's default one may have none.
+fn toolchain() -> String {
+    let text = std::fs::read_to_string(root().join("rust-toolchain.toml")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("channel = "));
+    line.unwrap().trim_matches('"').to_owned()
+}
+
 fn plugin(folder: &Path, args: &[&str]) -> Output {
     let tools = ["tools/venv/bin", "tools/npm/node_modules/.bin"].map(target);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -26,6 +35,7 @@ fn plugin(folder: &Path, args: &[&str]) -> Output {
         .env("ZIG_GLOBAL_CACHE_DIR", target("tools/zig-cache"))
         .env("ZIG_LOCAL_CACHE_DIR", target("tools/zig-cache"))
         .env_remove("CARGO_TARGET_DIR")
+        .env("RUSTUP_TOOLCHAIN", toolchain())
         .output()
         .expect("run kerf")
 }
