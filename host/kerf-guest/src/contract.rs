@@ -40,3 +40,21 @@ pub fn write(folder: &Path) -> Result<(), BuildError> {
         .try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
         .map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contract_is_the_released_version_until_its_number_changes() {
+        let released = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/released/0.1.0");
+        assert!(text().starts_with("package kerf:policy@0.1.0;"));
+        for (name, text) in FILES {
+            let frozen = std::fs::read_to_string(Path::new(released).join(name)).unwrap();
+            assert_eq!(
+                text, frozen,
+                "{name}: a change needs a new version of the package"
+            );
+        }
+    }
+}
