@@ -21,6 +21,7 @@ pub mod preferences;
 pub mod price;
 pub mod quantity;
 pub mod reason;
+pub mod rehearsal;
 pub mod requirement;
 pub mod requirements;
 pub mod resources;

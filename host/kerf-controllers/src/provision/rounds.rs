@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, WorkBudget};
 use kerf_core::preferences::Preferences;
-use kerf_core::schedule::{Homes, schedule_from};
+use kerf_core::rehearsal;
+use kerf_core::schedule::Homes;
 use kerf_core::snapshot::Snapshot;
 use kerf_policy::{
     ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, Registry,
@@ -113,7 +114,7 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
         ..
     } = *question;
     let mut make = |preferences: &Preferences| {
-        schedule_from(snapshot, preferences, homes, WorkBudget::ROUND, now)
+        rehearsal::schedule(snapshot, preferences, homes, WorkBudget::ROUND, now)
     };
     ask(question, &mut make, told)
 }

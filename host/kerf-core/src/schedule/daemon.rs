@@ -129,7 +129,7 @@ impl TypeDaemons<'_> {
 }
 
 /// The daemons that belong on an existing node, whether they are there yet or not.
-pub(super) fn belonging<'d>(
+pub(crate) fn belonging<'d>(
     node: &Node,
     labels: &Requirements,
     daemons: &'d [DaemonPod],
@@ -145,7 +145,7 @@ pub(super) fn belonging<'d>(
 }
 
 /// What daemons will still take from an existing node: those that belong there less those that are there.
-pub(super) fn outstanding_on(node: &Node, belonging: &[&DaemonPod]) -> Resources {
+pub(crate) fn outstanding_on(node: &Node, belonging: &[&DaemonPod]) -> Resources {
     let mut outstanding = Resources::default();
     for daemon in belonging {
         outstanding.add(&with_one_pod(&daemon.spec.requests));
@@ -169,7 +169,7 @@ pub(super) fn with_one_pod(requests: &Resources) -> Resources {
 }
 
 /// `nodeSelector` with each of the required terms: one of the sets must hold.
-pub(super) fn strict_terms(spec: &PodSpec) -> Vec<Requirements> {
+pub(crate) fn strict_terms(spec: &PodSpec) -> Vec<Requirements> {
     let selector = Requirements::from_labels(&spec.node_selector);
     if spec.required_node_terms.is_empty() {
         return vec![selector];

@@ -8,5 +8,6 @@ mod limits;
 mod nodes;
 mod packing;
 mod preferences;
+mod rehearsal;
 mod topology;
 mod user_reports;

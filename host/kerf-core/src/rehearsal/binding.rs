@@ -1,0 +1,250 @@
+//! How kube-scheduler would bind the pods of a plan, as far as it goes by resources, node requirements and zones.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use crate::ids::PodUid;
+use crate::labels;
+use crate::node::Node;
+use crate::plan::{PlacementTarget, Plan, PlannedClaim};
+use crate::pod::{DaemonPod, Pod, PodPhase, PodSpec};
+use crate::requirements::{Requirements, Undefined};
+use crate::resources::Resources;
+use crate::schedule::{belonging, outstanding_on, strict_terms};
+use crate::snapshot::Snapshot;
+use crate::taint::{Taint, first_untolerated};
+
+/// Fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next plan sees what it
+/// really left.
+pub const PODS_MIN: usize = 200;
+/// Pods times nodes that are looked at for one order of the queue, some 50 ns each; beyond, nothing is rehearsed.
+const WORK_MAX: usize = 500_000;
+/// Orders of kube-scheduler's queue that are tried: by age, spread pods last, and by chance, since what was refused comes
+/// back in any order.
+const ORDERS: u64 = 8;
+/// A full node, in the unit in which shares of it are counted.
+const FULL: i64 = 10_000;
+
+/// A pod that may be bound elsewhere than planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Guest<'a> {
+    /// The pod.
+    pub pod: &'a Arc<Pod>,
+    /// Where its spread over zones keeps it.
+    pub zone: Option<&'a str>,
+}
+
+impl Guest<'_> {
+    fn priority(&self) -> Reverse<i32> {
+        Reverse(self.pod.spec.priority)
+    }
+}
+
+/// The pods that kube-scheduler finds no room for on the nodes of the plan, where every node is there at once and its
+/// queue is in one of [`ORDERS`] orders: each that any of them leaves.
+pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<Guest<'a>> {
+    let stage = Stage::of(snapshot, plan);
+    let mut guests: Vec<Guest<'_>> = stage.guests().collect();
+    let hosts = stage.hosts.len();
+    if guests.len() < PODS_MIN || hosts < 2 || guests.len() * hosts > WORK_MAX {
+        return Vec::new();
+    }
+    let mut taking = Taking::new();
+    guests.sort_by_key(|it| (it.priority(), it.pod.created_at));
+    let mut left = stage.bind(&guests, &mut taking);
+    // While the first node of a zone is on its way, pods that are spread over zones are refused, and come back later.
+    guests.sort_by_key(|it| (it.priority(), it.zone.is_some()));
+    left.extend(stage.bind(&guests, &mut taking));
+    for order in 2..ORDERS {
+        guests.sort_by_key(|it| (it.priority(), shuffled(&it.pod.uid, order)));
+        left.extend(stage.bind(&guests, &mut taking));
+    }
+    left.into_values().collect()
+}
+
+fn shuffled(uid: &PodUid, order: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (order, uid).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Which hosts take a pod of that spec, by its address, in that zone; equal specs of other pods may be shared.
+type Taking<'a> = BTreeMap<(*const PodSpec, Option<&'a str>), Vec<usize>>;
+
+/// The nodes of a plan: those to make, and those that exist or are on their way and get pods.
+struct Stage<'a> {
+    plan: &'a Plan,
+    hosts: Vec<Host<'a>>,
+    zones: BTreeMap<&'a PlacementTarget, Option<&'a str>>,
+}
+
+impl<'a> Stage<'a> {
+    fn of(snapshot: &'a Snapshot, plan: &'a Plan) -> Self {
+        let targets: BTreeSet<&PlacementTarget> =
+            plan.placements.iter().map(|it| &it.node).collect();
+        let mut fixed: BTreeMap<&PlacementTarget, Resources> = BTreeMap::new();
+        for placement in plan.placements.iter().filter(|it| !moves(&it.pod)) {
+            let there = fixed.entry(&placement.node).or_default();
+            there.add(&placement.pod.spec.requests);
+        }
+        let mut stage = Self {
+            plan,
+            hosts: plan.new_claims.iter().filter_map(Host::to_make).collect(),
+            zones: BTreeMap::new(),
+        };
+        for node in &snapshot.nodes {
+            let Some(target) = target(node).and_then(|target| targets.get(&target).copied()) else {
+                continue;
+            };
+            let mut host = Host::existing(node, &snapshot.daemon_pods);
+            if let Some(there) = fixed.get(target) {
+                host.free.subtract(there);
+            }
+            stage.zones.insert(target, host.zone);
+            stage.hosts.push(host);
+        }
+        stage
+    }
+
+    fn guests(&self) -> impl Iterator<Item = Guest<'a>> {
+        let new = self.plan.new_claims.iter().flat_map(|claim| {
+            let zone = claim.offerings.first().map(|it| it.zone.as_str());
+            claim.pods.iter().map(move |pod| (pod, zone))
+        });
+        let placed = self.plan.placements.iter();
+        let placed = placed.map(|it| (&it.pod, self.zones.get(&it.node).copied().flatten()));
+        let all = new.chain(placed);
+        let real = all.filter(|(pod, _)| moves(pod) && !pod.is_virtual());
+        real.map(|(pod, zone)| Guest {
+            pod,
+            zone: zone.filter(|_| !pod.spec.topology_spread.is_empty()),
+        })
+    }
+
+    /// Binds the pods in that order; those that are left, by uid.
+    fn bind(&self, guests: &[Guest<'a>], taking: &mut Taking<'a>) -> BTreeMap<PodUid, Guest<'a>> {
+        let mut free: Vec<Resources> = self.hosts.iter().map(|it| it.free.clone()).collect();
+        let mut left = BTreeMap::new();
+        for guest in guests {
+            let spec = &guest.pod.spec;
+            let known = taking.entry((Arc::as_ptr(spec), guest.zone));
+            let known = known.or_insert_with(|| self.taking(guest));
+            let with_room = known
+                .iter()
+                .filter(|idx| spec.requests.fits_in(&free[**idx]));
+            let score = |idx: usize| self.hosts[idx].score(&free[idx], &spec.requests);
+            match with_room.max_by_key(|idx| (score(**idx), Reverse(**idx))) {
+                Some(idx) => free[*idx].subtract(&spec.requests),
+                None => drop(left.insert(guest.pod.uid.clone(), *guest)),
+            }
+        }
+        left
+    }
+
+    fn taking(&self, guest: &Guest<'_>) -> Vec<usize> {
+        let terms = strict_terms(&guest.pod.spec);
+        let takes = |host: &Host<'_>| {
+            let is_there = guest.zone.is_none_or(|zone| host.zone == Some(zone));
+            is_there && host.takes(&guest.pod.spec, &terms)
+        };
+        let all = self.hosts.iter().enumerate();
+        all.filter(|(_, host)| takes(host))
+            .map(|(idx, _)| idx)
+            .collect()
+    }
+}
+
+fn target(node: &Node) -> Option<PlacementTarget> {
+    let of_node = node.name.clone().map(PlacementTarget::Node);
+    of_node.or_else(|| node.node_claim.clone().map(PlacementTarget::InFlight))
+}
+
+/// Whether the pod counts only how much it asks for and which nodes and zones it wants. Others stay where they were planned.
+fn moves(pod: &Pod) -> bool {
+    let spec = &pod.spec;
+    let mut spreads = spec.topology_spread.iter();
+    spec.affinity.is_empty()
+        && spec.anti_affinity.is_empty()
+        && spec.host_ports.is_empty()
+        && spec.volumes.is_empty()
+        && spreads.all(|it| it.topology_key == labels::ZONE)
+}
+
+/// A node before pods are bound to it.
+struct Host<'a> {
+    has: Requirements,
+    undefined: Undefined,
+    taints: Vec<&'a Taint>,
+    zone: Option<&'a str>,
+    allocatable: &'a Resources,
+    /// Less its daemons and the pods that do not move.
+    free: Resources,
+}
+
+impl<'a> Host<'a> {
+    fn to_make(claim: &'a PlannedClaim) -> Option<Self> {
+        let offering = claim.offerings.first()?;
+        let mut free = offering.allocatable.clone();
+        free.subtract(&claim.requests);
+        for pod in claim.pods.iter().filter(|pod| moves(pod)) {
+            free.add(&pod.spec.requests);
+        }
+        Some(Self {
+            has: (*claim.requirements).clone(),
+            undefined: Undefined::WellKnownAllowed,
+            taints: claim.taints.iter().collect(),
+            zone: Some(offering.zone.as_str()),
+            allocatable: &offering.allocatable,
+            free,
+        })
+    }
+
+    fn existing(node: &'a Node, daemons: &[DaemonPod]) -> Self {
+        let has = Requirements::from_labels(&node.labels);
+        let mut free = node.allocatable.clone();
+        for pod in node
+            .pods
+            .iter()
+            .filter(|pod| pod.phase != PodPhase::Terminal)
+        {
+            free.subtract(&pod.spec.requests);
+        }
+        free.subtract(&outstanding_on(node, &belonging(node, &has, daemons)));
+        Self {
+            has,
+            undefined: Undefined::Denied,
+            taints: node.effective_taints().collect(),
+            zone: node.zone(),
+            allocatable: &node.allocatable,
+            free,
+        }
+    }
+
+    fn takes(&self, spec: &PodSpec, terms: &[Requirements]) -> bool {
+        let mut taints = self.taints.iter();
+        taints.all(|taint| {
+            first_untolerated(std::slice::from_ref(*taint), &spec.tolerations).is_none()
+        }) && terms
+            .iter()
+            .any(|term| self.has.is_compatible(term, self.undefined))
+    }
+
+    /// What kube-scheduler's NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation make of it, both at
+    /// their default weight.
+    fn score(&self, free: &Resources, requests: &Resources) -> i64 {
+        let share = |free: i64, of: i64| free.max(0) * FULL / of.max(1);
+        let cpu = share(
+            free.cpu_milli() - requests.cpu_milli(),
+            self.allocatable.cpu_milli(),
+        );
+        let memory = share(
+            free.memory_bytes() - requests.memory_bytes(),
+            self.allocatable.memory_bytes(),
+        );
+        let least_allocated = i64::midpoint(cpu, memory);
+        let balanced = FULL - (cpu - memory).abs() / 2;
+        least_allocated + balanced
+    }
+}

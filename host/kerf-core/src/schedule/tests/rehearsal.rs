@@ -1,0 +1,117 @@
+//! Large plans have room for the order in which kube-scheduler binds.
+
+use super::kit::*;
+use crate::labels;
+use crate::node_pool::NodePool;
+use crate::plan::{Plan, WorkBudget};
+use crate::pod::{Pod, TopologySpread};
+use crate::preferences::Preferences;
+use crate::rehearsal::{self, PODS_MIN, left_over};
+use crate::schedule::Homes;
+use crate::selector::LabelSelector;
+
+const MANY: usize = 4_000;
+
+/// Pods of many sizes, none of which divides a node; every twenty-fifth is spread over the zones.
+fn mixed(count: usize) -> Vec<Pod> {
+    let sizes = [130, 270, 410, 590, 730, 1100, 1700, 2300, 3900];
+    let selector = LabelSelector::label("app", "web");
+    let spread = TopologySpread::new(labels::ZONE, 1, selector);
+    let make = |nth: usize| {
+        let mut spec = spec(sizes[nth % sizes.len()]);
+        if nth.is_multiple_of(25) {
+            spec.labels.insert("app".to_owned(), "web".to_owned());
+            spec.topology_spread.push(spread.clone());
+        }
+        Pod::new(&format!("a-{nth:05}"), spec)
+    };
+    (0..count).map(make).collect()
+}
+
+/// Nodes that hold dozens of pods each.
+fn large() -> NodePool {
+    pool_of([64, 128, 256].map(|cores| instance_type(&format!("ecs.g7.{cores}c"), cores)))
+}
+
+fn rehearsed(world: &World) -> Plan {
+    rehearsal::schedule(
+        &world.0,
+        &Preferences::none(),
+        &Homes::new(),
+        WorkBudget::ROUND,
+        jiff::Timestamp::UNIX_EPOCH,
+    )
+}
+
+#[test]
+fn the_last_of_a_thousand_pods_do_not_wait_for_a_second_launch() {
+    let world = World::new(large()).pods(mixed(MANY));
+    let plan = world.plan();
+    assert!(
+        !left_over(&world.0, &plan).is_empty(),
+        "the nodes are filled to the brim"
+    );
+
+    let roomier = rehearsed(&world);
+
+    let (before, after) = (
+        left_over(&world.0, &plan).len(),
+        left_over(&world.0, &roomier).len(),
+    );
+    assert!(after * 2 <= before, "{after} of {before}");
+    let pods: usize = roomier
+        .new_claims
+        .iter()
+        .map(|claim| claim.pods.len())
+        .sum();
+    assert_eq!(pods, MANY, "nothing else is in the plan");
+    assert_eq!(roomier.order.len(), pods);
+    let dearer = roomier.price_per_hour().micros() - plan.price_per_hour().micros();
+    assert!(dearer * 33 <= plan.price_per_hour().micros(), "{dearer}");
+}
+
+#[test]
+fn small_plans_are_not_rehearsed() {
+    let world = World::new(pool()).pods(mixed(PODS_MIN - 1));
+
+    assert_eq!(rehearsed(&world), world.plan());
+}
+
+#[test]
+fn room_to_spare_takes_no_pod_its_place() {
+    let unlimited = World::new(large()).pods(mixed(PODS_MIN)).plan();
+    let claims = unlimited.new_claims.iter();
+    let cpu = claims.map(|claim| claim.offerings[0].capacity.cpu_milli());
+    let mut limited = large();
+    limited.limits.set("cpu", cpu.sum());
+    let world = World::new(limited).pods(mixed(PODS_MIN));
+
+    let unplaced = rehearsed(&world).unschedulable_pods();
+
+    assert!(unplaced <= world.plan().unschedulable_pods(), "{unplaced}");
+}
+
+#[test]
+fn many_small_nodes_do_not_get_dear() {
+    let world = World::new(pool()).pods(mixed(MANY));
+    let (plan, roomier) = (world.plan(), rehearsed(&world));
+
+    let dearer = roomier.price_per_hour().micros() - plan.price_per_hour().micros();
+    assert!(dearer * 33 <= plan.price_per_hour().micros(), "{dearer}");
+}
+
+#[test]
+fn pods_on_existing_nodes_take_part_and_no_node_is_bought_for_them_alone() {
+    let mut world = World::new(large());
+    for nth in 0..150 {
+        world = world.node(node(&format!("n{nth:03}"), 8, "h"));
+    }
+    let world = world
+        .pods(pods("large", 300, &spec(3900)))
+        .pods(pods("small", 150, &spec(130)));
+    let plan = world.plan();
+    assert_eq!((plan.placements.len(), plan.new_claims.len()), (450, 0));
+
+    assert!(!left_over(&world.0, &plan).is_empty());
+    assert_eq!(rehearsed(&world), plan);
+}
