@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::ids::NodeClaimName;
+use kerf_core::ids::{NodeClaimName, PodUid};
 use kerf_core::plan::PlacementTarget;
 use kerf_core::snapshot::{Settings, Snapshot};
 use kerf_state::{Catalog, Cluster};
@@ -18,6 +18,7 @@ pub struct SharedCluster {
     index: RwLock<Cluster>,
     changes: watch::Sender<u64>,
     demand: watch::Sender<u64>,
+    arrivals: watch::Sender<u64>,
     /// By node name. The claims' status has them too, a little later; a decision in between must not miss them.
     pod_events: Mutex<BTreeMap<String, Timestamp>>,
 }
@@ -30,6 +31,7 @@ impl SharedCluster {
             index: RwLock::new(index),
             changes: watch::Sender::new(0),
             demand: watch::Sender::new(0),
+            arrivals: watch::Sender::new(0),
             pod_events: Mutex::default(),
         }
     }
@@ -42,15 +44,17 @@ pub enum Effect {
     None,
     /// Something changed.
     Changed,
-    /// Something changed that can give pending pods a place, or pods that need one.
+    /// Something changed that can give pending pods a place.
     Demand,
+    /// Pods came that need a place: more may follow.
+    Arrival,
 }
 
 impl SharedCluster {
     /// The world as decisions see it.
     #[must_use]
-    pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
-        let snapshot = self.read(|index| index.snapshot(catalog, settings));
+    pub fn snapshot(&self, catalog: &Catalog, settings: Settings, now: Timestamp) -> Arc<Snapshot> {
+        let snapshot = self.read(|index| index.snapshot(catalog, settings, now));
         self.with_pod_events(snapshot)
     }
 
@@ -83,8 +87,12 @@ impl SharedCluster {
             self.changes
                 .send_modify(|count| *count = count.wrapping_add(1));
         }
-        if effect == Effect::Demand {
+        if matches!(effect, Effect::Demand | Effect::Arrival) {
             self.demand_changed();
+        }
+        if effect == Effect::Arrival {
+            self.arrivals
+                .send_modify(|count| *count = count.wrapping_add(1));
         }
     }
 
@@ -152,6 +160,12 @@ impl SharedCluster {
         }
     }
 
+    /// A plan has just looked at these pods.
+    pub fn note_planned(&self, pods: impl IntoIterator<Item = PodUid>) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.note_planned(pods);
+    }
+
     /// A pod came to the node or left it.
     pub fn note_pod_event(&self, node: &str, at: Timestamp) {
         let mut events = self
@@ -181,6 +195,12 @@ impl SharedCluster {
     #[must_use]
     pub fn demand(&self) -> watch::Receiver<u64> {
         self.demand.subscribe()
+    }
+
+    /// Rings when pods came that need a place and are in no plan yet.
+    #[must_use]
+    pub fn arrivals(&self) -> watch::Receiver<u64> {
+        self.arrivals.subscribe()
     }
 
     /// Says so from outside the index: a class became usable, a policy changed.

@@ -14,6 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
 use crate::capacity_buffer::Buffers;
+use crate::clock;
 use crate::cloud::Cloud;
 use crate::cluster::SharedCluster;
 use crate::disruption::networks::Networks;
@@ -98,9 +99,11 @@ impl Context {
     /// The cluster as it is now, with stock and prices as they were last read.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        let snapshot = self
-            .cluster
-            .snapshot(&self.evaluated().catalog, self.settings.planning);
+        let snapshot = self.cluster.snapshot(
+            &self.evaluated().catalog,
+            self.settings.planning,
+            clock::now(),
+        );
         self.metrics
             .state_nodes
             .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));

@@ -37,7 +37,7 @@ use crate::watch::{self, OwnedChange, Watched, names};
 
 mod indexed;
 
-use indexed::effect;
+use indexed::applied;
 
 /// Each change of a claim names its pool, and a launch of hundreds changes each several times; a pool's status is a
 /// count of all its claims.
@@ -255,10 +255,12 @@ impl Start<'_> {
         let api: Api<Lenient<K>> = Api::all(self.context.client.clone());
         let context = Arc::clone(self.context);
         let handle = move |change: OwnedChange<K>| {
-            context.cluster.update(|index| match &change {
-                OwnedChange::Applied(object) => effect::<K>(index.apply(&**object)),
-                OwnedChange::Deleted(object) => effect::<K>(index.delete(&**object)),
-                OwnedChange::Listed(objects) => effect::<K>(index.reset(objects)),
+            context.cluster.update(|index| {
+                applied::<K>(index, |index| match &change {
+                    OwnedChange::Applied(object) => index.apply(&**object),
+                    OwnedChange::Deleted(object) => index.delete(&**object),
+                    OwnedChange::Listed(objects) => index.reset(objects),
+                })
             });
             tell(change, Arc::clone(&context))
         };

@@ -82,6 +82,10 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
         metrics.idle();
         return Plan::default();
     }
+    let pods = snapshot.pending_pods.iter();
+    context
+        .cluster
+        .note_planned(pods.map(|pod| pod.uid.clone()));
     metrics.pending(&by_effective_zone(&snapshot.pending_pods));
     let run = metrics.begin(snapshot.pending_pods.len(), clock::now());
     let plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());

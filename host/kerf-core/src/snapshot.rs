@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub pools: Vec<Arc<NodePool>>,
     /// Nodes and NodeClaims, in any order; those that kerf does not manage too.
     pub nodes: Vec<Arc<Node>>,
-    /// Pods that wait for a node because kube-scheduler found none, in any order. Those of nodes that are being
+    /// Pods that wait for a node because kube-scheduler found none, or is too busy to have looked, in any order. Those of nodes that are being
     /// removed are not among them: planning adds them by itself.
     pub pending_pods: Vec<Arc<Pod>>,
     /// The pods that DaemonSets put on nodes.

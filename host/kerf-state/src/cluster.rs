@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::buffer::Buffer;
 use kerf_core::disruption::pod_budget::PodBudget;
-use kerf_core::ids::{NodePoolName, ZoneId};
+use kerf_core::ids::{NodePoolName, PodUid, ZoneId};
 use kerf_core::instance_type::InstanceType;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
@@ -27,6 +27,7 @@ use crate::provider_ids::{ProviderIds, bare};
 use crate::specs::Specs;
 use crate::tracked::Tracked;
 use crate::volumes::{ClaimEntry, ClassEntry, Storage, VolumeEntry};
+use crate::waiting::{PodNews, Scheduler};
 
 /// What each NodePool can launch; a pool that is not in it cannot grow.
 pub type Catalog = BTreeMap<NodePoolName, PoolOffers>;
@@ -71,6 +72,9 @@ pub struct Cluster {
     /// By `namespace/name`; what they refer to is read by their controller.
     buffers: BTreeMap<String, Buffer>,
     tombstones: VecDeque<String>,
+    /// The pods that the last plan looked at.
+    planned: BTreeSet<PodUid>,
+    pub(crate) news: PodNews,
 }
 
 impl Cluster {
@@ -199,6 +203,22 @@ impl Cluster {
         self.nominations.unmark(claim);
     }
 
+    /// Remembers which pods a plan has just looked at: what kube-scheduler says of them later is no news.
+    pub fn note_planned(&mut self, pods: impl IntoIterator<Item = PodUid>) {
+        self.planned = pods.into_iter().collect();
+    }
+
+    /// Whether the last plan looked at the pod.
+    pub(crate) fn is_planned(&self, pod: &PodUid) -> bool {
+        self.planned.contains(pod)
+    }
+
+    /// How many pods came and went so far, as far as plans care.
+    #[must_use]
+    pub fn pod_news(&self) -> PodNews {
+        self.news
+    }
+
     /// Sets the pods of a CapacityBuffer, or takes them away. Whether that changed anything.
     pub fn set_buffer(&mut self, key: String, buffer: Option<Buffer>) -> bool {
         match buffer {
@@ -234,9 +254,10 @@ impl Cluster {
         self.nominations.forget_ended(now);
     }
 
-    /// The world as decisions see it. Equal indexes give equal snapshots.
+    /// The world as decisions see it. Equal indexes and times give equal snapshots.
     #[must_use]
-    pub fn snapshot(&self, catalog: &Catalog, settings: Settings) -> Arc<Snapshot> {
+    pub fn snapshot(&self, catalog: &Catalog, settings: Settings, now: Timestamp) -> Arc<Snapshot> {
+        let scheduler = Scheduler::of(self.pods.values(), now);
         let mut bound: BTreeMap<&str, Vec<Arc<Pod>>> = BTreeMap::new();
         let mut pending_pods = Vec::new();
         let mut specs = self.default_spread.specs();
@@ -244,7 +265,7 @@ impl Cluster {
             if let Some(node) = &entry.node {
                 let pods = bound.entry(node).or_default();
                 pods.push(self.resolved(entry, &mut specs));
-            } else if entry.is_waiting {
+            } else if scheduler.leaves(entry) {
                 pending_pods.push(self.resolved(entry, &mut specs));
             }
         }

@@ -19,6 +19,7 @@ mod provider_ids;
 mod specs;
 mod tracked;
 mod volumes;
+mod waiting;
 
 pub use cluster::{Catalog, Cluster, PoolOffers};
 pub use convert::buffer::{buffer_limits, buffer_pod};
@@ -28,6 +29,7 @@ pub use convert::pod_limits::pod_limits;
 pub use convert::taints::taint;
 pub use problem::{Kind, ObjectKey, ObjectProblem, Problem};
 pub use tracked::Tracked;
+pub use waiting::PodNews;
 
 #[cfg(test)]
 mod tests;

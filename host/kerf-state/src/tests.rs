@@ -28,6 +28,10 @@ mod pods;
 mod pools;
 mod updates;
 mod volumes;
+mod waiting;
+
+/// Long after everything that the tests write.
+const NOW: Timestamp = Timestamp::constant(4_000_000_000, 0);
 
 /// The objects of a YAML stream.
 fn documents(yaml: &str) -> Vec<Value> {
@@ -75,7 +79,7 @@ fn catalog() -> Catalog {
 }
 
 fn snapshot(cluster: &Cluster) -> Arc<Snapshot> {
-    cluster.snapshot(&catalog(), Settings::default())
+    cluster.snapshot(&catalog(), Settings::default(), NOW)
 }
 
 #[track_caller]

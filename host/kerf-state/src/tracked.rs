@@ -12,10 +12,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::NodePool;
+use kerf_core::pod::PodPhase;
 
 use crate::cluster::Cluster;
 use crate::convert::node_pool::node_pool;
-use crate::convert::pod::pod;
+use crate::convert::pod::{PodEntry, pod};
 use crate::pod_budgets::pod_budget;
 use crate::problem::{Kind, ObjectKey, Problem, Problems};
 use crate::{daemons, default_spread, nodes, pools, volumes};
@@ -106,6 +107,7 @@ impl Tracked for Pod {
         let entry = pod(self, &mut cluster.specs, &mut problems);
         let key = self.key();
         cluster.note_problems(Self::KIND, &key, problems.finish());
+        note_news(cluster, &key, &entry);
         let before = cluster.pods.get(&key);
         let is_looked_at = before.is_none_or(|before| !before.is_same_but_ready(&entry))
             || cluster.pod_budgets.values().any(|it| it.lets_unready_go);
@@ -114,12 +116,26 @@ impl Tracked for Pod {
 
     fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
         cluster.note_problems(Self::KIND, key, Vec::new());
-        cluster.pods.remove(key).is_some()
+        let was_there = cluster.pods.remove(key).is_some();
+        cluster.news.left += u64::from(was_there);
+        was_there
     }
 
     fn keys(cluster: &Cluster) -> Vec<ObjectKey> {
         cluster.pods.keys().cloned().collect()
     }
+}
+
+/// Counts a pod that came to wait and that no plan has looked at, and one that ended.
+fn note_news(cluster: &mut Cluster, key: &ObjectKey, entry: &PodEntry) {
+    let before = cluster.pods.get(key);
+    let was_active = before.is_some_and(|it| it.pod.phase == PodPhase::Active);
+    let is_same =
+        before.is_some_and(|it| it.waiting == entry.waiting && it.pod.uid == entry.pod.uid);
+    let arrived = entry.waiting.is_some() && !is_same && !cluster.is_planned(&entry.pod.uid);
+    cluster.news.arrived += u64::from(arrived);
+    let left = was_active && entry.pod.phase != PodPhase::Active;
+    cluster.news.left += u64::from(left);
 }
 
 tracked! {

@@ -1,25 +1,40 @@
 //! What a change of each kind means for those who wait.
 
-use kerf_state::{Kind, Tracked};
+use kerf_state::{Cluster, Kind, Tracked};
 
 use crate::cluster::Effect;
 
-/// The effect of a change in an object of the kind.
+/// Changes the index; what that meant.
+pub(super) fn applied<K: Tracked>(
+    index: &mut Cluster,
+    change: impl FnOnce(&mut Cluster) -> bool,
+) -> Effect {
+    let before = index.pod_news();
+    let is_changed = change(index);
+    let after = index.pod_news();
+    if after.arrived != before.arrived {
+        return Effect::Arrival;
+    }
+    effect::<K>(is_changed, before != after)
+}
+
+/// The effect of a change in an object of the kind; `have_left` says that pods did.
 ///
-/// Pods, nodes, pools and volumes can make pods need or find a place; daemons, labels of namespaces and limits of
+/// Nodes, pools and volumes, and pods that leave, can give pods a place; a pod that gets its node gives nobody one. Daemons, labels of namespaces and limits of
 /// drivers only change what the next plan sees, as do those of which default spread constraints ask what they select.
-pub(super) fn effect<K: Tracked>(is_changed: bool) -> Effect {
+fn effect<K: Tracked>(is_changed: bool, have_left: bool) -> Effect {
     if !is_changed {
         return Effect::None;
     }
     match K::KIND {
-        Kind::Pod
-        | Kind::Node
+        Kind::Pod if have_left => Effect::Demand,
+        Kind::Node
         | Kind::NodePool
         | Kind::EcsNodeClass
         | Kind::PersistentVolumeClaim
         | Kind::PersistentVolume => Effect::Demand,
-        Kind::NodeClaim
+        Kind::Pod
+        | Kind::NodeClaim
         | Kind::DaemonSet
         | Kind::StorageClass
         | Kind::CsiNode

@@ -14,6 +14,7 @@ const RETRY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Batcher {
     demand: watch::Receiver<u64>,
+    arrivals: watch::Receiver<u64>,
 }
 
 impl Batcher {
@@ -22,27 +23,33 @@ impl Batcher {
     pub fn new(context: &Context) -> Self {
         let mut demand = context.cluster.demand();
         demand.mark_changed();
-        Self { demand }
+        Self {
+            demand,
+            arrivals: context.cluster.arrivals(),
+        }
     }
 
-    /// Waits for the first change in demand (or the retry), then until none came for the idle time, at most for the
-    /// whole batch time.
+    /// Waits for the first change in demand (or the retry), then until no pod came for the idle time, at most for the
+    /// whole batch time (Karpenter: same). Nodes that join open a batch and do not hold it open: a large start would
+    /// plan its last pods late.
     pub async fn wait(&mut self, context: &Context) {
         tokio::select! {
             _ = self.demand.changed() => {}
             () = sleep(RETRY) => return,
         }
         let closes_at = Instant::now() + context.settings.batch_max;
+        self.arrivals.mark_unchanged();
         loop {
             tokio::select! {
-                changed = self.demand.changed() => {
+                changed = self.arrivals.changed() => {
                     if changed.is_err() {
                         return;
                     }
                 }
-                () = sleep(context.settings.batch_idle) => return,
-                () = sleep_until(closes_at) => return,
+                () = sleep(context.settings.batch_idle) => break,
+                () = sleep_until(closes_at) => break,
             }
         }
+        self.demand.mark_unchanged();
     }
 }

@@ -15,6 +15,7 @@ use super::{pod_resources, taints};
 use crate::default_spread::Workload;
 use crate::problem::{Kind, Problems};
 use crate::specs::Specs;
+use crate::waiting::{Waiting, verdict_at};
 
 /// A pod in the index.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,10 @@ pub(crate) struct PodEntry {
     pub(crate) pod: Arc<Pod>,
     /// The node that it is bound to.
     pub(crate) node: Option<Arc<str>>,
-    /// Whether kube-scheduler found no node for it and a new one may help.
-    pub(crate) is_waiting: bool,
+    /// Whether a new node may help it.
+    pub(crate) waiting: Waiting,
+    /// When kube-scheduler last said anything about it.
+    pub(crate) verdict_at: Option<Timestamp>,
     /// The uid of the DaemonSet that controls it.
     pub(crate) daemon_set: Option<Arc<str>>,
     /// The workload that controls it, where default spread constraints look at that.
@@ -54,7 +57,8 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
         problems.add(problem.field, problem.message);
     }
 
-    let is_waiting = is_waiting(pod, owner);
+    let phase = phase(pod);
+    let waiting = Waiting::of(pod, owner, phase);
     let converted = Pod {
         namespace: Arc::from(metadata.namespace.as_deref().unwrap_or("default")),
         name: Arc::from(metadata.name.as_deref().unwrap_or_default()),
@@ -67,7 +71,7 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .status
             .as_ref()
             .and_then(|status| Some(status.start_time.as_ref()?.0)),
-        phase: phase(pod),
+        phase,
         is_ready: is_ready(pod),
         do_not_disrupt,
         invalid,
@@ -80,7 +84,8 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .as_deref()
             .filter(|name| !name.is_empty())
             .map(Arc::from),
-        is_waiting,
+        waiting,
+        verdict_at: verdict_at(pod.status.as_ref()),
         daemon_set: daemon_set_uid(metadata),
         workload: workload(metadata),
         claims: claims(spec, metadata.name.as_deref().unwrap_or_default()),
@@ -132,26 +137,6 @@ pub(crate) fn pod_spec(
     converted
 }
 
-/// Karpenter: same. The scheduler's name and its gates need no look: a gated pod has another reason.
-fn is_waiting(pod: &k8s::Pod, owner: OwnerKind) -> bool {
-    let Some(status) = &pod.status else {
-        return false;
-    };
-    let is_unschedulable = status.conditions.iter().flatten().any(|condition| {
-        condition.type_ == "PodScheduled"
-            && condition.status == "False"
-            && condition.reason.as_deref() == Some("Unschedulable")
-    });
-    let has_node = is_set(pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()));
-    let will_have_node = is_set(status.nominated_node_name.as_deref());
-    let is_bound_to_its_node = matches!(owner, OwnerKind::DaemonSet | OwnerKind::Node);
-    is_unschedulable
-        && !has_node
-        && !will_have_node
-        && !is_bound_to_its_node
-        && phase(pod) == PodPhase::Active
-}
-
 fn is_ready(pod: &k8s::Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|it| it.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
@@ -171,10 +156,6 @@ impl PodEntry {
         };
         self.pod.is_ready != other.pod.is_ready && same == *other
     }
-}
-
-fn is_set(text: Option<&str>) -> bool {
-    text.is_some_and(|text| !text.is_empty())
 }
 
 fn phase(pod: &k8s::Pod) -> PodPhase {

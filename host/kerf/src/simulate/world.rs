@@ -130,7 +130,11 @@ pub(crate) fn prepare(
         world.notes.extend(disruption::remarks(&objects));
     }
     Ok(Prepared {
-        snapshot: world.cluster.snapshot(&offers, Settings::default()),
+        snapshot: world.cluster.snapshot(
+            &offers,
+            Settings::default(),
+            kerf_controllers::clock::now(),
+        ),
         registry,
         owners: world.owners,
         types,

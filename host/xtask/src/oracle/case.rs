@@ -58,7 +58,7 @@ impl Case {
         };
         let pools = self.of_kind("NodePool").map(name);
         let catalog: Catalog = pools.map(|pool| (pool.into(), offers.clone())).collect();
-        Ok(cluster.snapshot(&catalog, self.settings))
+        Ok(cluster.snapshot(&catalog, self.settings, jiff::Timestamp::UNIX_EPOCH))
     }
 
     /// The pod of that name.
