@@ -37,7 +37,8 @@ pub fn schedule(
     budget: WorkBudget,
     now: Timestamp,
 ) -> Plan {
-    let mut latest = schedule_from(snapshot, preferences, homes, budget, now);
+    let make = |snapshot: &Snapshot| cheaper(snapshot, preferences, homes, budget, now);
+    let mut latest = make(snapshot);
     let price_max = dearest(latest.price_per_hour());
     let unplaced_max = latest.unschedulable_pods();
     let mut roomier = snapshot.clone();
@@ -54,7 +55,7 @@ pub fn schedule(
         }
         roomier.pending_pods.extend(more.iter().cloned());
         spares.extend(more);
-        latest = schedule_from(&roomier, preferences, homes, budget, now);
+        latest = make(&roomier);
         if latest.price_per_hour() > price_max || latest.unschedulable_pods() > unplaced_max {
             break;
         }
@@ -62,6 +63,29 @@ pub fn schedule(
     let mut best = best.map_or(latest, |(_, plan)| plan);
     take_out(&mut best, &spares);
     best
+}
+
+/// With the homes, or without any where pods have lost theirs to others and that is cheaper: many small holes, each kept for
+/// one pod, hold less than the same room that is filled anew, large pods first.
+fn cheaper(
+    snapshot: &Snapshot,
+    preferences: &Preferences,
+    homes: &Homes,
+    budget: WorkBudget,
+    now: Timestamp,
+) -> Plan {
+    let kept = schedule_from(snapshot, preferences, homes, budget, now);
+    let mut launched_for = kept.new_claims.iter().flat_map(|claim| &claim.pods);
+    if !launched_for.any(|pod| homes.contains_key(&pod.uid)) {
+        return kept;
+    }
+    let anew = schedule_from(snapshot, preferences, &Homes::new(), budget, now);
+    let worth = |plan: &Plan| (plan.unschedulable_pods(), plan.price_per_hour());
+    if worth(&anew) < worth(&kept) {
+        anew
+    } else {
+        kept
+    }
 }
 
 fn dearest(price: Price) -> Price {

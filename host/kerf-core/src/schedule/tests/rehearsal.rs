@@ -1,9 +1,11 @@
 //! Large plans have room for the order in which kube-scheduler binds.
 
+use std::sync::Arc;
+
 use super::kit::*;
 use crate::labels;
 use crate::node_pool::NodePool;
-use crate::plan::{Plan, WorkBudget};
+use crate::plan::{PlacementTarget, Plan, WorkBudget};
 use crate::pod::{Pod, TopologySpread};
 use crate::preferences::Preferences;
 use crate::rehearsal::{self, PODS_MIN, left_over};
@@ -34,10 +36,14 @@ fn large() -> NodePool {
 }
 
 fn rehearsed(world: &World) -> Plan {
+    with_homes(world, &Homes::new())
+}
+
+fn with_homes(world: &World, homes: &Homes) -> Plan {
     rehearsal::schedule(
         &world.0,
         &Preferences::none(),
-        &Homes::new(),
+        homes,
         WorkBudget::ROUND,
         jiff::Timestamp::UNIX_EPOCH,
     )
@@ -114,4 +120,20 @@ fn pods_on_existing_nodes_take_part_and_no_node_is_bought_for_them_alone() {
 
     assert!(!left_over(&world.0, &plan).is_empty());
     assert_eq!(rehearsed(&world), plan);
+}
+
+#[test]
+fn a_pod_whose_place_was_taken_moves_others_rather_than_launch() {
+    // a was planned on n1 and b on n2; kube-scheduler has put another pod on n2.
+    let mut n2 = node("n2", 8, "h");
+    n2.pods.push(Arc::new(Pod::new("other", spec(4000))));
+    let world = World::new(pool()).node(node("n1", 8, "h")).node(n2);
+    let world = world.pod("a", spec(3000)).pod("b", spec(7000));
+    let home = |name: &str| PlacementTarget::Node(name.into());
+    let homes = Homes::from([("a".into(), home("n1")), ("b".into(), home("n2"))]);
+
+    let plan = with_homes(&world, &homes);
+
+    assert_eq!(plan.new_claims, []);
+    assert_eq!(plan.placements.len(), 2);
 }
