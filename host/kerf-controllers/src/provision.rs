@@ -7,6 +7,7 @@ pub mod announce;
 pub mod batch;
 pub mod claim;
 pub mod create;
+pub mod hold;
 pub mod rounds;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use crate::context::Context;
 use crate::metrics::zones::by_effective_zone;
 use crate::provision::announce::Announcer;
 use crate::provision::batch::Batcher;
+use crate::provision::hold::Planned;
 
 /// The least time that a node is kept for the pods that were planned on it (Karpenter: same).
 const NOMINATION_MIN: Duration = Duration::from_secs(10);
@@ -33,11 +35,14 @@ pub async fn run(context: Arc<Context>) {
     let mut batcher = Batcher::new(&context);
     let mut announcer = Announcer::default();
     let mut homes = Homes::new();
+    let mut planned = Planned::default();
     loop {
         batcher.wait(&context).await;
-        let plan = plan(&homes, &context).await;
+        let (plan, held) = plan(&homes, &planned, &context).await;
         let created = create::create_all(&plan, &context).await;
         homes = remember(&plan, &created, &context);
+        homes.extend(held);
+        planned.remember(&homes, clock::now());
         capacity_buffer::remember(&plan, &created, &context);
         announcer.announce(&plan, &created, &context).await;
     }
@@ -73,14 +78,14 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
     homes
 }
 
-/// One plan of the cluster as it is now.
-async fn plan(homes: &Homes, context: &Context) -> Plan {
+/// One plan of the cluster as it is now, and the homes of pods for which nothing is launched yet.
+async fn plan(homes: &Homes, planned: &Planned, context: &Context) -> (Plan, Homes) {
     let started = tokio::time::Instant::now();
     let snapshot = context.fresh_snapshot().await;
     let metrics = &context.metrics.scheduling;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
         metrics.idle();
-        return Plan::default();
+        return (Plan::default(), Homes::new());
     }
     let pods = snapshot.pending_pods.iter();
     context
@@ -88,7 +93,8 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
         .note_planned(pods.map(|pod| pod.uid.clone()));
     metrics.pending(&by_effective_zone(&snapshot.pending_pods));
     let run = metrics.begin(snapshot.pending_pods.len(), clock::now());
-    let plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
+    let mut plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
+    let held = planned.hold_back(&mut plan, homes, &snapshot, clock::now());
     drop(run);
     measure(&plan, started.elapsed().as_secs_f64(), context);
     if !plan.new_claims.is_empty() {
@@ -102,7 +108,7 @@ async fn plan(homes: &Homes, context: &Context) -> Plan {
             "planned"
         );
     }
-    plan
+    (plan, held)
 }
 
 fn measure(plan: &Plan, seconds: f64, context: &Context) {

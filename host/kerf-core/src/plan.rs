@@ -56,7 +56,7 @@ impl Plan {
 }
 
 /// A NodeClaim to create.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedClaim {
     /// The NodePool.
     pub pool: NodePoolName,

@@ -74,6 +74,8 @@ pub struct Cluster {
     tombstones: VecDeque<String>,
     /// The pods that the last plan looked at.
     planned: BTreeSet<PodUid>,
+    /// Nodes whose pods must move.
+    leaving: BTreeSet<String>,
     pub(crate) news: PodNews,
 }
 
@@ -360,6 +362,11 @@ impl Cluster {
             let entry = self.nodes.get(key);
             self.node_ids
                 .set(&key.name, entry.and_then(NodeEntry::provider_id));
+            if !entry.is_some_and(NodeEntry::is_leaving) {
+                self.leaving.remove(&key.name);
+            } else if self.leaving.insert(key.name.clone()) {
+                self.news.left += 1;
+            }
         } else if kind == Kind::NodeClaim {
             let entry = self.node_claims.get(key);
             self.claim_ids

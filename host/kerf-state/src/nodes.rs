@@ -37,6 +37,14 @@ pub(crate) struct NodeEntry {
     forbids_disruption: bool,
 }
 
+impl NodeEntry {
+    /// Whether its pods must move, as far as the Node itself says.
+    pub(crate) fn is_leaving(&self) -> bool {
+        let disrupted = Taint::disrupted();
+        self.is_deleting || self.taints.iter().any(|it| it.is_same_kind(&disrupted))
+    }
+}
+
 /// A NodeClaim in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeClaimEntry {

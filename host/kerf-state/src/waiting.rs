@@ -30,7 +30,7 @@ pub(crate) enum Waiting {
 pub struct PodNews {
     /// Pods that came to wait for a node and are in no plan yet.
     pub arrived: u64,
-    /// Pods that ended or were deleted.
+    /// Pods that ended or were deleted, and nodes whose pods must move.
     pub left: u64,
 }
 

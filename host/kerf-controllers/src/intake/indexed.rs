@@ -18,22 +18,24 @@ pub(super) fn applied<K: Tracked>(
     effect::<K>(is_changed, before != after)
 }
 
-/// The effect of a change in an object of the kind; `have_left` says that pods did.
+/// The effect of a change in an object of the kind; `have_left` says that pods did, or that nodes are about to.
 ///
-/// Nodes, pools and volumes, and pods that leave, can give pods a place; a pod that gets its node gives nobody one. Daemons, labels of namespaces and limits of
-/// drivers only change what the next plan sees, as do those of which default spread constraints ask what they select.
+/// Pools and volumes, and what leaves, can make pods find a place or need one. A pod that gets its node gives nobody a
+/// place, and a node that joins gives one that was planned for, or that kube-scheduler finds by itself. Daemons, labels of
+/// namespaces and limits of drivers only change what the next plan sees, as do those of which default spread constraints ask
+/// what they select.
 fn effect<K: Tracked>(is_changed: bool, have_left: bool) -> Effect {
     if !is_changed {
         return Effect::None;
     }
     match K::KIND {
-        Kind::Pod if have_left => Effect::Demand,
-        Kind::Node
-        | Kind::NodePool
+        Kind::Pod | Kind::Node if have_left => Effect::Demand,
+        Kind::NodePool
         | Kind::EcsNodeClass
         | Kind::PersistentVolumeClaim
         | Kind::PersistentVolume => Effect::Demand,
         Kind::Pod
+        | Kind::Node
         | Kind::NodeClaim
         | Kind::DaemonSet
         | Kind::StorageClass

@@ -16,7 +16,7 @@ use crate::schedule::{belonging, outstanding_on, strict_terms};
 use crate::snapshot::Snapshot;
 use crate::taint::{Taint, first_untolerated};
 
-/// Fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next plan sees what it
+/// Plans of new nodes for fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next plan sees what it
 /// really left.
 pub const PODS_MIN: usize = 200;
 /// Pods times nodes that are looked at for one order of the queue, some 50 ns each; beyond, nothing is rehearsed.
@@ -45,10 +45,14 @@ impl Guest<'_> {
 /// The pods that kube-scheduler finds no room for on the nodes of the plan, where every node is there at once and its
 /// queue is in one of [`ORDERS`] orders: each that any of them leaves.
 pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<Guest<'a>> {
+    let new_pods: usize = plan.new_claims.iter().map(|claim| claim.pods.len()).sum();
+    if new_pods < PODS_MIN {
+        return Vec::new();
+    }
     let stage = Stage::of(snapshot, plan);
     let mut guests: Vec<Guest<'_>> = stage.guests().collect();
     let hosts = stage.hosts.len();
-    if guests.len() < PODS_MIN || hosts < 2 || guests.len() * hosts > WORK_MAX {
+    if hosts < 2 || guests.len() * hosts > WORK_MAX {
         return Vec::new();
     }
     let mut taking = Taking::new();

@@ -107,22 +107,6 @@ fn many_small_nodes_do_not_get_dear() {
 }
 
 #[test]
-fn pods_on_existing_nodes_take_part_and_no_node_is_bought_for_them_alone() {
-    let mut world = World::new(large());
-    for nth in 0..150 {
-        world = world.node(node(&format!("n{nth:03}"), 8, "h"));
-    }
-    let world = world
-        .pods(pods("large", 300, &spec(3900)))
-        .pods(pods("small", 150, &spec(130)));
-    let plan = world.plan();
-    assert_eq!((plan.placements.len(), plan.new_claims.len()), (450, 0));
-
-    assert!(!left_over(&world.0, &plan).is_empty());
-    assert_eq!(rehearsed(&world), plan);
-}
-
-#[test]
 fn a_pod_whose_place_was_taken_moves_others_rather_than_launch() {
     // a was planned on n1 and b on n2; kube-scheduler has put another pod on n2.
     let mut n2 = node("n2", 8, "h");
