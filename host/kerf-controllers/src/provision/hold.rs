@@ -14,7 +14,7 @@ use kerf_core::snapshot::Snapshot;
 
 /// Nothing is held back for pods that were planned longer ago: kube-scheduler binds thousands within this time, and a node
 /// that was launched for them is there, or will not come.
-const HELD_MAX: SignedDuration = SignedDuration::from_secs(20);
+const HELD_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 /// Since when pods have a place in plans.
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ mod tests {
             "a new pod"
         );
         assert_eq!(held(PODS_MIN - 1, "general-1", &[3, 4], 5), 0, "few");
-        assert_eq!(held(PODS_MIN, "general-1", &[3, 4], 20), 0, "old");
+        assert_eq!(held(PODS_MIN, "general-1", &[3, 4], 10), 0, "old");
         assert_eq!(
             held(PODS_MIN, "general-2", &[3, 4], 5),
             0,
