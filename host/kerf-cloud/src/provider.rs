@@ -115,7 +115,9 @@ impl Provider {
         if let Some(resolved) = inner.classes.fresh(&key) {
             return Ok(resolved);
         }
-        let resolved = resolve::resolve(&inner.client, class, &inner.config.cluster_id).await?;
+        // Five lists at once make a large future, which every caller would carry.
+        let resolving = resolve::resolve(&inner.client, class, &inner.config.cluster_id);
+        let resolved = Box::pin(resolving).await?;
         Ok(inner.classes.put(key, resolved))
     }
 
