@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::NodePool;
@@ -35,6 +36,8 @@ pub struct Context {
     pub client: Client,
     /// What the operator set.
     pub settings: Settings,
+    /// When this process began: what was begun before it may have been cut off.
+    pub started_at: Timestamp,
     /// What decisions are made from.
     pub cluster: SharedCluster,
     /// What reconcilers read.

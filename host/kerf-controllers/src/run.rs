@@ -105,6 +105,7 @@ pub async fn run(
         has_pods: settings.has_pod_metrics,
     }));
     let context = Arc::new(Context {
+        started_at: crate::clock::now(),
         events,
         cluster: SharedCluster::new(Cluster::with_default_spread(
             settings.default_spread.clone(),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::names::{annotation, condition, event, finalizer, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
+use kerf_cloud::provider::launch::Attempt;
 use kerf_cloud::provider::tags;
 use kerf_core::node_pool::ConsolidationPolicy;
 use kube::api::{DeleteParams, Preconditions};
@@ -26,6 +28,12 @@ pub const CONTROLLER: &str = "nodeclaim.lifecycle";
 
 /// How often a deleted instance is looked at until it is gone (Karpenter: same).
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
+
+/// How often the instance of a launch that was cut off is looked for.
+const UNSEEN_POLL: Duration = Duration::from_secs(1);
+
+/// An instance shows in lists within this time after its launch: twice what launches wait for.
+const SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// The watch on Nodes triggers; this only covers a lost trigger.
 const NODE_POLL: Duration = Duration::from_secs(10);
@@ -130,6 +138,9 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         return Ok(Action::requeue(NODE_POLL));
     }
     let ids = instance_ids(claim, context).await?;
+    if ids.is_empty() && may_still_show(claim, context) {
+        return Ok(Action::requeue(UNSEEN_POLL));
+    }
     let is_gone = ids.is_empty() || instance::delete(&ids, claim, CONTROLLER, context).await?;
     if !is_gone {
         draft.conditions.set_true(condition::INSTANCE_TERMINATING);
@@ -148,6 +159,21 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
     context.metrics.termination.claim_gone(claim, clock::now());
     tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
     Ok(Action::await_change())
+}
+
+/// Whether a process before this one called for an instance so shortly ago that it need not show yet. Calls of this
+/// process have been answered, or are looked after by the launch.
+fn may_still_show(claim: &NodeClaim, context: &Context) -> bool {
+    let attempt = claim.annotations().get(annotation::LAUNCH_ATTEMPT);
+    let attempt = attempt.and_then(|text| serde_json::from_str::<Attempt>(text).ok());
+    // One that was found, deleted and is gone has shown.
+    let has_shown = claim.is_true(condition::INSTANCE_TERMINATING);
+    claim.provider_id().is_none()
+        && !has_shown
+        && attempt.is_some_and(|attempt| {
+            let was_cut_off = attempt.at < context.started_at;
+            was_cut_off && clock::now().duration_since(attempt.at) < SHOWS_WITHIN
+        })
 }
 
 /// Writes down when the drain must be over, once; from then on an edit of the clock or of the claim moves it no more.
