@@ -38,29 +38,28 @@ pub fn schedule(
     now: Timestamp,
 ) -> Plan {
     let make = |snapshot: &Snapshot| cheaper(snapshot, preferences, homes, budget, now);
-    let mut latest = make(snapshot);
-    let price_max = dearest(latest.price_per_hour());
-    let unplaced_max = latest.unschedulable_pods();
-    let mut roomier = snapshot.clone();
+    let mut plan = make(snapshot);
+    let price_max = dearest(plan.price_per_hour());
+    let unplaced_max = plan.unschedulable_pods();
     let mut spares = Vec::new();
-    let mut best: Option<(usize, Plan)> = None;
+    let (mut least, mut best) = (usize::MAX, Plan::default());
     for _ in 0..PLANS_MAX {
-        let left = left_over(snapshot, &latest);
-        let more = spares_for(&left, spares.len());
-        if best.as_ref().is_none_or(|(least, _)| left.len() < *least) {
-            best = Some((left.len(), latest.clone()));
+        let left = left_over(snapshot, &plan);
+        let (count, more) = (left.len(), spares_for(&left, spares.len()));
+        if count < least {
+            (least, best) = (count, plan);
         }
-        if more.is_empty() {
+        if count == 0 {
             break;
         }
-        roomier.pending_pods.extend(more.iter().cloned());
         spares.extend(more);
-        latest = make(&roomier);
-        if latest.price_per_hour() > price_max || latest.unschedulable_pods() > unplaced_max {
+        let mut roomier = snapshot.clone();
+        roomier.pending_pods.extend(spares.iter().cloned());
+        plan = make(&roomier);
+        if plan.price_per_hour() > price_max || plan.unschedulable_pods() > unplaced_max {
             break;
         }
     }
-    let mut best = best.map_or(latest, |(_, plan)| plan);
     take_out(&mut best, &spares);
     best
 }

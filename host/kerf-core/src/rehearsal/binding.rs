@@ -16,8 +16,8 @@ use crate::schedule::{belonging, outstanding_on, strict_terms};
 use crate::snapshot::Snapshot;
 use crate::taint::{Taint, first_untolerated};
 
-/// Plans of new nodes for fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next plan sees what it
-/// really left.
+/// Plans of new nodes for fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next
+/// plan sees what it really left.
 pub const PODS_MIN: usize = 200;
 /// Pods times nodes that are looked at for one order of the queue, some 50 ns each; beyond, nothing is rehearsed.
 const WORK_MAX: usize = 500_000;
