@@ -18,6 +18,7 @@ mod docs;
 mod doctor;
 mod explain;
 mod installers;
+mod interruption;
 mod lifecycle;
 mod metrics;
 mod node_class_fields;

@@ -91,6 +91,8 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "INSTANCE_TYPE_DRIFT_DELAY" $s.instanceTypeDriftDelay)
   (list "GARBAGE_COLLECTION_POLL_DURATION" $s.garbageCollectionPollDuration)
   (list "ORPHAN_GRACE_DURATION" $s.orphanGraceDuration)
+  (list "INTERRUPTION_POLL_DURATION" $s.interruptionPollDuration)
+  (list "INTERRUPTION_SOURCES" $s.interruptionSources)
   (list "LAUNCH_TIMEOUT" $s.launchTimeout)
   (list "REGISTRATION_TIMEOUT" $s.registrationTimeout)
   (list "INITIALIZATION_TIMEOUT" $s.initializationTimeout)

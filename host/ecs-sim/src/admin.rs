@@ -7,7 +7,8 @@
 //! | `POST /_sim/instances` | put a machine there that another program launched, with its tags |
 //! | `GET /_sim/instances/{id}/boot-log` | what its user data printed |
 //! | `GET /_sim/instances/{id}/file?path=/etc/x` | a file that its user data wrote |
-//! | `POST /_sim/instances/{id}/interrupt?after-ms=n` | take a spot machine back |
+//! | `POST /_sim/instances/{id}/interrupt?after-ms=n&by=lock` | take a spot machine back, announced by `lock`, `event` or `condition` |
+//! | `POST /_sim/events` | announce an event, or another state of one |
 //! | `GET /_sim/calls` | the latest calls |
 //! | `POST /_sim/faults`, `DELETE /_sim/faults` | add to the fault script (one entry or a list); clear it |
 //! | `GET /_sim/held`, `POST /_sim/release?action=A` | replies that wait; let them go |
@@ -23,6 +24,7 @@ use axum::routing::{get, post, put};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::announced::{Announced, Notice};
 use crate::app::App;
 use crate::faults::Fault;
 use crate::nodes_http;
@@ -42,6 +44,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/_sim/instances/{id}/boot-log", get(boot_log))
         .route("/_sim/instances/{id}/file", get(file))
         .route("/_sim/instances/{id}/interrupt", post(interrupt))
+        .route("/_sim/events", post(announce))
         .route("/_sim/calls", get(calls))
         .route("/_sim/faults", post(add_faults).delete(clear_faults))
         .route("/_sim/held", get(held))
@@ -101,16 +104,23 @@ async fn interrupt(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    let after_ms = query(&request)
+    let query = query(&request);
+    let after_ms = query
         .int("after-ms")
         .ok()
         .flatten()
         .and_then(|ms| u64::try_from(ms).ok());
-    let known = app.interrupt(
-        &id,
-        Duration::from_millis(after_ms.unwrap_or(INTERRUPT_AFTER_MS)),
-    );
-    done(known).into_response()
+    let by = query.text("by").unwrap_or("lock");
+    let Some(notice) = Notice::parse(by) else {
+        let error = json!({"error": format!("{by}: no such notice")});
+        return Reply::json(400, &error).into_response();
+    };
+    let after = Duration::from_millis(after_ms.unwrap_or(INTERRUPT_AFTER_MS));
+    done(app.interrupt(&id, after, notice)).into_response()
+}
+
+async fn announce(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(body::<Announced>(request).await.map(|it| app.announce(it)))
 }
 
 async fn calls(State(app): State<Arc<App>>) -> Response {

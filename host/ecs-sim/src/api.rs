@@ -4,6 +4,7 @@ mod available;
 mod cluster;
 mod delete_instances;
 mod describe_instances;
+mod events;
 mod identity;
 mod images;
 mod instance_types;
@@ -44,6 +45,7 @@ pub(crate) fn dispatch(state: &mut State, call: &Call, now: Timestamp) -> Result
     match call.action.as_str() {
         "RunInstances" => run_instances::run_instances(state, params, now),
         "DescribeInstances" => describe_instances::describe_instances(state, params, now),
+        "DescribeInstanceHistoryEvents" => events::describe_instance_history_events(state, params),
         "DeleteInstances" => delete_instances::delete_instances(state, params, now),
         "DeleteInstance" => delete_instances::delete_instance(state, params, now),
         "TagResources" => tags::tag_resources(state, params, now),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// While the API server is away, the controller manager tries again this often, and so many times.
 const REMOVE_PAUSE: Duration = Duration::from_secs(1);
@@ -91,6 +91,18 @@ impl Kubelet {
             }
             Err(source) => Err(error(source)),
         }
+    }
+
+    /// Puts a condition beside those that the node has.
+    pub(crate) async fn set_condition(
+        &self,
+        name: &str,
+        condition: Value,
+    ) -> Result<(), kube::Error> {
+        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+        let params = PatchParams::default();
+        let written = self.nodes.patch_status(name, &params, &patch).await;
+        written.map(drop)
     }
 
     /// Deletes a node if it is the given machine's, and goes on trying until that is certain.

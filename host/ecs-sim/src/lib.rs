@@ -8,6 +8,7 @@
 //! Tests steer it through [`EcsSim`] or, from another process, over HTTP under `/_sim/` (see `admin`).
 
 mod admin;
+mod announced;
 mod api;
 mod app;
 mod calls;
@@ -38,6 +39,7 @@ mod view;
 mod wire;
 mod world;
 
+pub use announced::{Announced, Notice};
 pub use calls::Count;
 pub use catalog::{Catalog, CatalogError, InstanceType, Network};
 pub use faults::{Effect, Fault};

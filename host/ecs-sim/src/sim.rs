@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::admin;
+use crate::announced::{Announced, Notice};
 use crate::app::App;
 use crate::calls::Count;
 use crate::catalog::{Catalog, CatalogError};
@@ -185,7 +186,17 @@ impl EcsSim {
 
     /// Announces that a spot machine is taken back (`OperationLocks: Recycling`), and takes it back after a while.
     pub fn interrupt(&self, instance_id: &str, after: Duration) -> bool {
-        self.app.interrupt(instance_id, after)
+        self.interrupt_by(instance_id, after, Notice::Lock)
+    }
+
+    /// As [`Self::interrupt`], announced in this way and in no other.
+    pub fn interrupt_by(&self, instance_id: &str, after: Duration, notice: Notice) -> bool {
+        self.app.interrupt(instance_id, after, notice)
+    }
+
+    /// Announces an event, or another state of one that was announced. Nothing else happens to the machine.
+    pub fn announce(&self, event: Announced) {
+        self.app.announce(event);
     }
 
     /// Stops a machine without deleting it, as its owner or the platform may do (`Status: Stopped`).

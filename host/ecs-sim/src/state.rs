@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 
+use crate::announced::Announced;
 use crate::catalog::{Catalog, InstanceType, fingerprint};
 use crate::error::ApiError;
 use crate::instance::{Boot, CapacityType, Instance, Spec, Status};
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) join_tokens: BTreeMap<String, JoinToken>,
     pub(crate) instances: BTreeMap<String, Instance>,
     pub(crate) effects: Vec<Effect>,
+    /// In the order in which they were announced.
+    pub(crate) events: Vec<Announced>,
     addresses: BTreeMap<String, Addresses>,
     sequence: u64,
 }
@@ -63,6 +66,7 @@ impl State {
             join_tokens: BTreeMap::new(),
             instances: BTreeMap::new(),
             effects: Vec::new(),
+            events: Vec::new(),
             addresses: BTreeMap::new(),
             sequence: 0,
         }

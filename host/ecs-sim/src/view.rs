@@ -89,25 +89,4 @@ impl App {
             instance.is_stopped
         })
     }
-
-    /// Announces that a spot machine is taken back, and takes it back after a while.
-    pub(crate) fn interrupt(
-        self: &std::sync::Arc<Self>,
-        id: &str,
-        after: std::time::Duration,
-    ) -> bool {
-        let known = self.state().instances.get_mut(id).is_some_and(|instance| {
-            instance.recycling = instance.deleted_at.is_none();
-            instance.recycling
-        });
-        if known {
-            let (app, id) = (std::sync::Arc::clone(self), id.to_owned());
-            self.tasks.spawn(async move {
-                tokio::time::sleep(after).await;
-                app.state().delete_instance(&id, clock::now());
-                app.start_effects();
-            });
-        }
-        known
-    }
 }

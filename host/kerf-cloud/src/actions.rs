@@ -5,6 +5,7 @@
 
 pub mod capacity_reservations;
 pub mod cluster;
+pub mod events;
 pub mod images;
 pub mod instances;
 pub mod key_pairs;

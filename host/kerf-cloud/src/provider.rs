@@ -11,6 +11,7 @@ pub mod class;
 pub mod config;
 mod delete;
 mod describe;
+pub mod events;
 pub mod facts;
 pub mod instance;
 mod instance_types;
@@ -37,6 +38,7 @@ use crate::provider::catalog::Catalog;
 use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
 use crate::provider::describe::Describer;
+use crate::provider::events::{Announcement, announcements};
 use crate::provider::instance::{DeleteOutcome, Instance};
 use crate::provider::instance_types::{Sources, instance_types};
 use crate::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, NotReadyReason};
@@ -228,6 +230,24 @@ impl Provider {
             (tags::CLUSTER, &self.inner.config.cluster),
         ])
         .await
+    }
+
+    /// The instances of the region that the market is taking back, in id order; they need not be ours. One call, however
+    /// many instances there are.
+    ///
+    /// # Errors
+    /// As [`Self::describe`].
+    pub async fn recycled(&self) -> Result<Vec<Instance>, CloudError> {
+        self.inner.describer.recycled().await
+    }
+
+    /// What the platform announced about instances of the region and has not done yet; they need not be ours.
+    ///
+    /// # Errors
+    /// As [`Self::describe`].
+    pub async fn announcements(&self) -> Result<Vec<Announcement>, CloudError> {
+        let events = self.inner.client.describe_open_instance_events().await?;
+        Ok(announcements(&events))
     }
 
     /// Deletes the instances; one outcome per id, in the order given. Safe to repeat.

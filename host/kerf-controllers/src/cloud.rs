@@ -3,6 +3,7 @@
 use kerf_cloud::CloudError;
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
+use kerf_cloud::provider::events::Announcement;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance};
 use kerf_cloud::provider::launch::{Attempt, LaunchOutcome, LaunchRequest};
 use kerf_cloud::provider::unavailable::UnavailableOfferings;
@@ -116,6 +117,24 @@ impl Calls<'_> {
     pub async fn list_ours(&self) -> Result<Vec<Instance>, CloudError> {
         let call = Box::pin(self.cloud.provider.list_ours());
         self.timed("List", call, failed).await
+    }
+
+    /// As [`Provider::recycled`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn recycled(&self) -> Result<Vec<Instance>, CloudError> {
+        let call = Box::pin(self.cloud.provider.recycled());
+        self.timed("ListRecycled", call, failed).await
+    }
+
+    /// As [`Provider::announcements`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn announcements(&self) -> Result<Vec<Announcement>, CloudError> {
+        let call = Box::pin(self.cloud.provider.announcements());
+        self.timed("ListAnnouncements", call, failed).await
     }
 
     /// As [`Provider::delete`].

@@ -2,7 +2,8 @@
 //!
 //! The flow, in the order that a reader follows it: [`watch`] brings an event, [`intake`] puts it into the index and
 //! tells the reconcilers; [`provision`] plans pods onto NodeClaims; [`lifecycle`] launches a claim and follows its
-//! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes; [`repair`] replaces sick nodes; [`memory`] is what outlives
+//! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes; [`repair`] replaces sick nodes, and
+//! [`interruption`] those that the platform takes back; [`memory`] is what outlives
 //! a restart. [`node_class`], [`node_pool`] and
 //! [`node_overlay`] keep the status of what users write.
 //!
@@ -24,6 +25,7 @@ pub mod feature_gates;
 pub mod garbage;
 pub mod http;
 pub mod intake;
+pub mod interruption;
 pub mod lease;
 pub mod lenient;
 pub mod lifecycle;

@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod cost;
 pub mod disruption;
 pub mod draining;
+pub mod interruption;
 pub mod pods;
 pub mod scheduling;
 pub mod state;
@@ -36,6 +37,7 @@ use self::conditions::ConditionMetrics;
 use self::cost::CostErrors;
 use self::disruption::DisruptionMetrics;
 use self::draining::DrainMetrics;
+use self::interruption::InterruptionMetrics;
 use self::pods::PodMetrics;
 use self::scheduling::SchedulingMetrics;
 use self::termination::TerminationMetrics;
@@ -154,6 +156,8 @@ pub struct Metrics {
     pub policy_calls: Family<PolicyLabels, Counter>,
     /// What disruption counts.
     pub disruption: DisruptionMetrics,
+    /// Announced interruptions.
+    pub interruptions: InterruptionMetrics,
     /// Instances found without a NodeClaim and deleted.
     pub orphans_deleted: Counter,
 }
@@ -169,6 +173,8 @@ impl Metrics {
     #[must_use]
     pub fn new(scope: Scope) -> Self {
         let mut registry = Registry::default();
+        let kerf = registry.sub_registry_with_prefix("kerf");
+        let interruptions = InterruptionMetrics::new(kerf);
         let karpenter = registry.sub_registry_with_prefix("karpenter");
         let mut metrics = Self {
             disruption: DisruptionMetrics::new(karpenter),
@@ -193,6 +199,7 @@ impl Metrics {
             reconciles: Family::default(),
             policy_calls: Family::default(),
             orphans_deleted: Counter::default(),
+            interruptions,
             registry,
         };
         metrics.register();

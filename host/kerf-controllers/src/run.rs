@@ -28,9 +28,9 @@ use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
 use crate::termination::eviction::Refusals;
 use crate::{
-    capacity_buffer, cluster::SharedCluster, disruption, garbage, http, lifecycle, node_class,
-    node_overlay, node_pool, pod_events, provision, reconciler, repair, static_capacity,
-    termination,
+    capacity_buffer, cluster::SharedCluster, disruption, garbage, http, interruption, lifecycle,
+    node_class, node_overlay, node_pool, pod_events, provision, reconciler, repair,
+    static_capacity, termination,
 };
 
 /// How this process comes to act.
@@ -222,6 +222,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));
     supervisor.spawn("garbage-collection", garbage::run(with()));
     supervisor.spawn("node-repair", repair::run(with()));
+    supervisor.spawn("interruption", interruption::run(with()));
 }
 
 fn start_reconcilers(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {

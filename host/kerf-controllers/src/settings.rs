@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::interruption::notice::Source;
+
 /// Settings of one controller process.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -58,6 +60,10 @@ pub struct Settings {
     pub repair_threshold_percent: u32,
     /// How often broken nodes are looked for.
     pub repair_poll: Duration,
+    /// How often the cloud is asked for announced interruptions.
+    pub interruption_poll: Duration,
+    /// Who is listened to; empty handles no interruption.
+    pub interruption_sources: Vec<Source>,
     /// How often a healthy ECSNodeClass is resolved again.
     pub node_class_resync: Duration,
     /// Whether a scrape shows single nodes and NodePools.
@@ -103,6 +109,9 @@ impl Settings {
             repair_policies: Vec::new(),
             repair_threshold_percent: 20,
             repair_poll: Duration::from_secs(10),
+            // Of a notice of five minutes this is a twentieth; two calls each time are eight a minute.
+            interruption_poll: Duration::from_secs(15),
+            interruption_sources: Source::ALL.to_vec(),
             node_class_resync: Duration::from_secs(5 * 60),
             has_state_metrics: true,
             has_pod_metrics: false,

@@ -10,6 +10,7 @@ mod scheduler_config;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kerf_controllers::interruption::notice::Source;
 use kerf_controllers::settings::RepairPolicy;
 
 use clap::{Parser, Subcommand};
@@ -347,6 +348,12 @@ pub(crate) struct Timing {
     /// Delete an instance that no NodeClaim claims this long after first sight.
     #[arg(long, env = "ORPHAN_GRACE_DURATION", value_parser = duration, default_value = "10m")]
     pub(crate) orphan_grace_duration: Duration,
+    /// Ask the cloud this often which instances it takes back or works on.
+    #[arg(long, env = "INTERRUPTION_POLL_DURATION", value_parser = duration, default_value = "15s")]
+    pub(crate) interruption_poll_duration: Duration,
+    /// Who is believed about that: lock, events, conditions. Nothing is done about interruptions where this is empty.
+    #[arg(long, env = "INTERRUPTION_SOURCES", value_delimiter = ',', default_value = "lock,events,conditions", num_args = 0..)]
+    pub(crate) interruption_sources: Vec<Source>,
     /// Give up a NodeClaim that is not launched in this time.
     #[arg(long, env = "LAUNCH_TIMEOUT", value_parser = duration, default_value = "5m")]
     pub(crate) launch_timeout: Duration,

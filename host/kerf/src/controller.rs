@@ -112,6 +112,10 @@ fn settings(args: &Controller) -> Settings {
     settings.instance_type_drift_delay = timing.instance_type_drift_delay;
     settings.garbage_collection_poll = timing.garbage_collection_poll_duration;
     settings.orphan_grace = timing.orphan_grace_duration;
+    settings.interruption_poll = timing.interruption_poll_duration;
+    settings
+        .interruption_sources
+        .clone_from(&timing.interruption_sources);
     settings.launch_timeout = timing.launch_timeout;
     settings.registration_timeout = timing.registration_timeout;
     settings.initialization_timeout = timing.initialization_timeout;

@@ -57,6 +57,8 @@ names! {
     LAUNCH_POLICIES = "karpenter.alibabacloud.com/launch-policies";
     /// On a NodeClaim that is being disrupted: the command, with its candidates and the names of its replacements.
     DISRUPTION_COMMAND = "karpenter.alibabacloud.com/disruption-command";
+    /// On a NodeClaim whose instance the platform takes back or works on: what was announced, by whom, and when it comes.
+    INTERRUPTION = "karpenter.alibabacloud.com/interruption";
     /// `true` once the instance carries its NodeClaim's tags.
     TAGGED = "karpenter.alibabacloud.com/tagged";
     /// On a NodePool: the least that a consolidation must save per hour, such as 0.05.

@@ -35,6 +35,8 @@ names! {
     DISRUPTION_LAUNCHING = "DisruptionLaunching";
     /// NodeClaim, Normal: a replacement is not ready yet.
     DISRUPTION_WAITING_READINESS = "DisruptionWaitingReadiness";
+    /// Node, NodeClaim, Warning: the platform takes the instance back or works on it; the message says when and who said so.
+    INTERRUPTION_ANNOUNCED = "InterruptionAnnounced";
     /// Pod, Normal: evicted so that its node can go.
     EVICTED = "Evicted";
     /// Pod, Normal: deleted because the terminationGracePeriod of its node is over.

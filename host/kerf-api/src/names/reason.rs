@@ -79,6 +79,10 @@ names! {
     SECURITY_GROUP_DRIFT = "SecurityGroupDrift";
     /// Drifted: a policy that wrote the user data, or one with rolloutOnChange, is another now.
     POLICY_DRIFT = "PolicyDrift";
+    /// Drifted: the platform is going to work on the instance's host; the message says when.
+    MAINTENANCE_SCHEDULED = "MaintenanceScheduled";
+    /// DisruptionReason: the platform takes the instance back, or it fails.
+    INTERRUPTED = "Interrupted";
     /// Disruptable: somebody forbids every disruption of it; the message says who.
     DISRUPTION_BLOCKED = "DisruptionBlocked";
     /// Disruptable: consolidation gains nothing or may not; the message says why.

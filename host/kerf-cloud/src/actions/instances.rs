@@ -89,6 +89,8 @@ pub struct InstanceFilter {
     pub ids: Vec<String>,
     /// All of them must match.
     pub tags: Vec<(String, String)>,
+    /// Such as `Recycling`; empty means any.
+    pub lock_reason: String,
 }
 
 /// Builds one page's call.
@@ -104,6 +106,7 @@ pub fn describe_instances_request(
     params.put_text("NextToken", next_token);
     params.put_json_list("InstanceIds", &filter.ids);
     params.put_tags(&filter.tags);
+    params.put_text("LockReason", &filter.lock_reason);
     Request::rpc(Action::DescribeInstances, params)
 }
 

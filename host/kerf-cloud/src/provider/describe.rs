@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 use crate::actions::instances::{INSTANCES_PER_CALL_MAX, InstanceFilter, InstanceItem};
 use crate::error::CloudError;
-use crate::provider::instance::{Instance, InstanceStatus, capacity_type_of};
+use crate::provider::instance::{Instance, InstanceStatus, RECYCLING, capacity_type_of};
 use crate::rpc::Client;
 
 /// How long a call waits for others to join it.
@@ -81,6 +81,21 @@ impl Describer {
             tags.iter()
                 .all(|(key, value)| instance.tags.get(*key).is_some_and(|has| has == value))
         });
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.dedup_by(|a, b| a.id == b.id);
+        Ok(found)
+    }
+
+    /// The instances that are locked because the market takes them back, in id order.
+    pub(crate) async fn recycled(&self) -> Result<Vec<Instance>, CloudError> {
+        let filter = InstanceFilter {
+            lock_reason: RECYCLING.to_owned(),
+            ..InstanceFilter::default()
+        };
+        let items = self.client.describe_instances(&filter).await?;
+        let mut found: Vec<_> = items.iter().map(instance).collect();
+        // The filter is not trusted: an instance without the lock must never look as if it had to go.
+        found.retain(Instance::is_being_recycled);
         found.sort_by(|a, b| a.id.cmp(&b.id));
         found.dedup_by(|a, b| a.id == b.id);
         Ok(found)
@@ -154,7 +169,7 @@ fn instance(item: &InstanceItem) -> Instance {
         security_group_ids: item.security_group_ids.security_group_id.clone(),
         private_ips: item.vpc_attributes.private_ip_address.ip_address.clone(),
         tags: tags.collect(),
-        created_at: parse_creation_time(&item.creation_time),
+        created_at: parse_time(&item.creation_time),
         locks: item
             .operation_locks
             .lock_reason
@@ -165,7 +180,7 @@ fn instance(item: &InstanceItem) -> Instance {
 }
 
 /// `2026-01-02T03:04Z`: no seconds, which stricter parsers refuse.
-fn parse_creation_time(text: &str) -> Option<Timestamp> {
+pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
     }
@@ -184,8 +199,8 @@ mod tests {
     fn creation_times_come_without_seconds() {
         let expected: Timestamp = "2026-01-02T03:04:00Z".parse().unwrap();
 
-        assert_eq!(parse_creation_time("2026-01-02T03:04Z"), Some(expected));
-        assert_eq!(parse_creation_time("2026-01-02T03:04:00Z"), Some(expected));
-        assert_eq!(parse_creation_time(""), None);
+        assert_eq!(parse_time("2026-01-02T03:04Z"), Some(expected));
+        assert_eq!(parse_time("2026-01-02T03:04:00Z"), Some(expected));
+        assert_eq!(parse_time(""), None);
     }
 }

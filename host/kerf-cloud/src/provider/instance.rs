@@ -16,6 +16,9 @@ pub fn capacity_type_of(spot_strategy: &str) -> CapacityType {
     }
 }
 
+/// The lock of a spot instance that the market takes back within minutes.
+pub const RECYCLING: &str = "Recycling";
+
 /// The state in `DescribeInstances`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstanceStatus {
@@ -74,7 +77,7 @@ impl Instance {
     /// True if the market takes this spot instance back within minutes.
     #[must_use]
     pub fn is_being_recycled(&self) -> bool {
-        self.locks.iter().any(|lock| lock == "Recycling")
+        self.locks.iter().any(|lock| lock == RECYCLING)
     }
 
     /// True if the machine was halted and yet not deleted: by its owner, by a spot interruption that only stops, or by

@@ -146,6 +146,7 @@ impl Provider {
             };
             client.describe_instances(&filter).await.map(drop)
         };
+        let events = async { client.describe_open_instance_events().await.map(drop) };
         let images = async {
             let filter = ImageFilter::of_ids(vec![NO_IMAGE.to_owned()]);
             client.describe_images(&filter).await.map(drop)
@@ -161,6 +162,10 @@ impl Provider {
         let vswitches = async move { client.describe_vswitches(&by_name()).await.map(drop) };
         vec![
             (Action::DescribeInstances.permission(), instances.boxed()),
+            (
+                Action::DescribeInstanceHistoryEvents.permission(),
+                events.boxed(),
+            ),
             (Action::DescribeImages.permission(), images.boxed()),
             (Action::DescribeSecurityGroups.permission(), groups.boxed()),
             (Action::DescribeVSwitches.permission(), vswitches.boxed()),

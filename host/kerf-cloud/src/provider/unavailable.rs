@@ -24,6 +24,8 @@ const QUOTA_TTL: Duration = Duration::from_secs(600);
 const SPOT_PRICE_TTL: Duration = Duration::from_secs(600);
 /// Anything else: long enough not to loop, short enough not to matter.
 const OTHER_TTL: Duration = Duration::from_secs(60);
+/// A market that takes one machine back takes others: longer than it takes to lose a replacement of the same offering.
+const RECLAIMED_TTL: Duration = Duration::from_secs(900);
 /// Marks at most; beyond it the ones that end first go.
 const MARKS_MAX: usize = 5000;
 
@@ -91,6 +93,16 @@ impl UnavailableOfferings {
         if let Some((scope, ttl)) = scope_of(class, key, vswitch_id) {
             self.mark(scope, ttl, reason, now);
         }
+    }
+
+    /// Marks a spot offering of which the market has just taken a machine back.
+    pub fn mark_reclaimed(&self, instance_type: &str, zone_id: &str, now: Timestamp) {
+        let scope = Scope::Offering {
+            instance_type: instance_type.to_owned(),
+            zone_id: zone_id.to_owned(),
+            capacity_type: CapacityType::Spot,
+        };
+        self.mark(scope, RECLAIMED_TTL, "SpotReclaimed", now);
     }
 
     /// Marks a scope.

@@ -55,6 +55,7 @@ actions! {
         DescribeAvailableResource
         DescribeCapacityReservations
         DescribeImages
+        DescribeInstanceHistoryEvents
         DescribeInstanceTypes
         DescribeInstances
         DescribeKeyPairs

@@ -14,6 +14,7 @@ use crate::adoption::is_adopted;
 use crate::disruption::hash::{CLASS_HASH, POOL_HASH};
 use crate::disruption::networks::Network;
 use crate::events::created_at;
+use crate::interruption::notice::{Kind, Notice};
 use crate::node_class::ClassState;
 
 /// What a claim is compared with.
@@ -54,7 +55,11 @@ pub struct Drift {
 }
 
 /// Reasons that are judged without the class: while the class is not resolved, the others stay as they were.
-const OF_POOL: [&str; 2] = [reason::NODEPOOL_DRIFTED, reason::REQUIREMENTS_DRIFTED];
+const OF_POOL: [&str; 3] = [
+    reason::NODEPOOL_DRIFTED,
+    reason::REQUIREMENTS_DRIFTED,
+    reason::MAINTENANCE_SCHEDULED,
+];
 
 /// Whether a condition with this reason stays when the verdict is unknown.
 #[must_use]
@@ -65,6 +70,9 @@ pub fn outlives_unknown(reason: &str) -> bool {
 /// Compares a claim with what would be made today; the first difference counts, in the order of Karpenter.
 #[must_use]
 pub fn judge(claim: &NodeClaim, wanted: &Wanted<'_>, now: Timestamp) -> Verdict {
+    if let Some(drift) = maintenance(claim) {
+        return Verdict::Drifted(drift);
+    }
     // The class of another provider is not ours to read, and the pool refers to ours by now.
     if is_adopted(&claim.spec.node_class_ref) || !claim.is_true(condition::LAUNCHED) {
         return Verdict::Current;
@@ -93,6 +101,12 @@ pub fn judge(claim: &NodeClaim, wanted: &Wanted<'_>, now: Timestamp) -> Verdict 
 
 fn drift(reason: &'static str, message: String) -> Option<Drift> {
     Some(Drift { reason, message })
+}
+
+/// The platform is going to work on its host: what takes its place is made before that, within the budgets.
+fn maintenance(claim: &NodeClaim) -> Option<Drift> {
+    let notice = Notice::of(claim).filter(|it| it.kind == Kind::Maintenance)?;
+    drift(reason::MAINTENANCE_SCHEDULED, notice.to_string())
 }
 
 fn pool_hash(claim: &NodeClaim, pool: &NodePool) -> Option<Drift> {

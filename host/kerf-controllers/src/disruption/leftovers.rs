@@ -7,9 +7,11 @@ use kerf_api::names::{annotation, condition, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kube::ResourceExt;
 
+use crate::clock;
 use crate::context::Context;
 use crate::disruption::{edit, execute};
 use crate::error::chain;
+use crate::interruption::notice::Notice;
 
 /// Gives back every claim and Node that looks chosen and is not in `candidates`.
 ///
@@ -51,7 +53,9 @@ fn is_left_over(claim: &NodeClaim, candidates: &BTreeSet<String>) -> bool {
 }
 
 fn is_free(claim: &NodeClaim, candidates: &BTreeSet<String>) -> bool {
-    claim.metadata.deletion_timestamp.is_none() && !candidates.contains(&claim.name_any())
+    claim.metadata.deletion_timestamp.is_none()
+        && !candidates.contains(&claim.name_any())
+        && !Notice::evacuates(claim, clock::now())
 }
 
 fn looks_chosen(node: &Node) -> bool {

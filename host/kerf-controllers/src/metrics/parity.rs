@@ -175,6 +175,7 @@ fn scrape() -> String {
     let _run = metrics.scheduling.touch();
     let mut more = state::example(&metrics);
     metrics.costs.touch();
+    metrics.interruptions.touch();
     let class =
         json!({"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"});
     let claim = json!({"nodeClassRef": class, "requirements": []});
