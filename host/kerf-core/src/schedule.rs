@@ -28,6 +28,7 @@ mod queue;
 mod relax;
 mod roomy;
 mod round;
+mod sayings;
 mod sets;
 mod settle;
 mod shelf;

@@ -14,12 +14,11 @@ use crate::error::CallError;
 use crate::hook::Hook;
 use crate::limits::CallLimits;
 use crate::link::Link;
-use crate::memo::Memo;
+use crate::memo::{Fingerprint, Key, Memo};
 use crate::policy::Policy;
-use crate::pricing::Adjustment;
+use crate::pricing::Prices;
 use crate::selection::Selection;
 use crate::spec::{FailurePolicy, Mode, PolicyStatus};
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,7 @@ pub struct Chain {
 #[derive(Debug)]
 pub(crate) struct Memos {
     selections: Memo<Selection>,
-    prices: Memo<Vec<Adjustment>>,
+    prices: Memo<Prices>,
     user_data: Memo<Vec<Part>>,
 }
 
@@ -145,12 +144,13 @@ impl Chain {
     }
 }
 
-/// Asks one policy, or remembers what it said. `earlier` are the runs of the same decision, whose time counts.
-fn ask<I: Hash, A>(
+/// Asks one policy, or remembers what it said. `earlier` are the runs of the same decision, whose time counts; `input` stands
+/// for the whole question.
+fn ask<A>(
     link: &Link,
     memo: &Memo<A>,
     (now, earlier): (Now, &[PolicyRun]),
-    input: &I,
+    input: Fingerprint,
     call: impl FnOnce(&Policy, &str, &CallLimits) -> CallReport<A>,
 ) -> Asked<A> {
     let no_call = |result| Asked {
@@ -164,7 +164,11 @@ fn ask<I: Hash, A>(
             .unwrap_or_else(|| "no version was loaded yet".into());
         return no_call(RunResult::NotLoaded { reason });
     };
-    let key = memo.key(serving.policy.digest(), &serving.config, input);
+    let key = Key {
+        digest: serving.policy.digest(),
+        config: serving.config_fingerprint,
+        input,
+    };
     if let Some(answer) = memo.find(&key) {
         serving.record.note_memo_hit();
         return Asked {
@@ -198,7 +202,7 @@ impl<A> Asked<A> {
         self,
         link: &Link,
         changes: impl FnOnce(&A) -> bool,
-        apply: impl FnOnce(&A),
+        apply: impl FnOnce(Arc<A>),
     ) -> Result<PolicyRun, ChainError> {
         let mut run = PolicyRun {
             policy: link.spec.name.clone(),
@@ -246,7 +250,7 @@ fn result_of<A>(
     link: &Link,
     result: Result<Arc<A>, CallError>,
     changes: impl FnOnce(&A) -> bool,
-    apply: impl FnOnce(&A),
+    apply: impl FnOnce(Arc<A>),
 ) -> RunResult {
     match (result, link.spec.mode) {
         (Err(error), _) => RunResult::Failed(error),
@@ -259,7 +263,7 @@ fn result_of<A>(
         }
         (Ok(answer), Mode::Enforce) => {
             let changes = changes(&answer);
-            apply(&answer);
+            apply(answer);
             RunResult::Answered { changes }
         }
     }

@@ -1,9 +1,9 @@
 //! From core's types to the contract's: what a policy is told about a planned NodeClaim.
 
-use crate::pricing::{PricingContext, PricingInput};
+use crate::memo::Fingerprint;
 use crate::selection::{
-    Candidate, Context, Demand, FleetEntry, Offering, Requirement, Resources, SelectionInput,
-    Vocabulary,
+    Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources,
+    SelectionInput, Vocabulary,
 };
 use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType};
@@ -15,7 +15,8 @@ use kerf_core::price::Price;
 use kerf_core::requirements::Requirements;
 use kerf_core::resources::{EPHEMERAL_STORAGE, Resources as CoreResources};
 use kerf_core::snapshot::Snapshot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 const MIB: i64 = 1 << 20;
 /// nvidia.com/gpu, aliyun.com/gpu and the like.
@@ -26,7 +27,23 @@ pub(crate) struct PoolView<'a> {
     pool: &'a NodePool,
     types: BTreeMap<&'a str, &'a InstanceType>,
     nodes: Vec<&'a Node>,
+    /// By where their offerings and requirements lie; the claims of a plan share both where they are equal.
+    shapes: HashMap<(usize, usize), Shape>,
 }
+
+/// What claims with the same offerings and requirements have in common.
+pub(crate) struct Shape {
+    /// With the demand of the claim that was asked about last.
+    pub(crate) input: SelectionInput,
+    pub(crate) fingerprint: Fingerprint,
+    /// For each candidate, the offerings of the claim that are its own.
+    pub(crate) groups: Vec<Vec<usize>>,
+    /// What the policies said of the last claim.
+    pub(crate) heard: Option<Heard>,
+}
+
+/// The part of a verdict that becomes preferences.
+pub(crate) type Heard = (Vec<Option<i64>>, Vec<(String, Exclusion)>);
 
 impl<'a> PoolView<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, pool: &'a NodePool) -> Self {
@@ -42,16 +59,35 @@ impl<'a> PoolView<'a> {
             .map(|node| &**node)
             .filter(is_of_pool)
             .collect();
-        Self { pool, types, nodes }
+        Self {
+            pool,
+            types,
+            nodes,
+            shapes: HashMap::new(),
+        }
     }
 
-    /// The question about `claim`, and the offering of the claim behind each offering of each candidate.
+    /// The question about `claim`. What it has in common with claims of the same shape is made once.
     pub(crate) fn question(
-        &self,
+        &mut self,
         claim: &PlannedClaim,
         region: &str,
         reason: &str,
-    ) -> (SelectionInput, Vec<Vec<usize>>) {
+    ) -> &mut Shape {
+        // The plan keeps both alive, so nothing else can come to lie where they are.
+        let offerings = Arc::as_ptr(&claim.offerings).addr();
+        let requirements = Arc::as_ptr(&claim.requirements).addr();
+        let key = (offerings, requirements);
+        let shape = match self.shapes.remove(&key) {
+            Some(known) => known,
+            None => self.shape(claim, region, reason),
+        };
+        let shape = self.shapes.entry(key).insert_entry(shape).into_mut();
+        shape.input.context.demand = demand(claim);
+        shape
+    }
+
+    fn shape(&self, claim: &PlannedClaim, region: &str, reason: &str) -> Shape {
         let mut words = Words::default();
         let groups = by_instance_type(&claim.offerings);
         let candidates = groups
@@ -59,7 +95,7 @@ impl<'a> PoolView<'a> {
             .map(|group| self.candidate(claim, group, &mut words))
             .collect();
         let fleet = self.fleet(&mut words);
-        let template = &self.pool.template;
+        let labels = self.pool.template.labels.iter();
         let context = Context {
             reason: reason.to_owned(),
             node_pool: claim.pool.as_str().to_owned(),
@@ -70,19 +106,20 @@ impl<'a> PoolView<'a> {
             demand: demand(claim),
             requirements: requirements(&claim.requirements),
             fleet,
-            labels: template
-                .labels
-                .iter()
+            labels: labels
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
         };
-        (
-            SelectionInput {
-                context,
-                candidates,
-            },
+        let input = SelectionInput {
+            context,
+            candidates,
+        };
+        Shape {
+            fingerprint: input.fingerprint_of_shape(),
+            input,
             groups,
-        )
+            heard: None,
+        }
     }
 
     fn candidate(&self, claim: &PlannedClaim, group: &[usize], words: &mut Words) -> Candidate {
@@ -126,50 +163,7 @@ impl<'a> PoolView<'a> {
     }
 }
 
-/// The question about the whole catalog of a pool. Offering `j` of candidate `i` is the pool's.
-pub(crate) fn catalog_question(pool: &NodePool, region: &str) -> PricingInput {
-    let mut words = Words::default();
-    let candidates = pool
-        .instance_types
-        .iter()
-        .map(|it| catalog_candidate(it, &mut words))
-        .collect();
-    let context = PricingContext {
-        node_class: pool.template.node_class.name.clone(),
-        region: region.to_owned(),
-        as_of_unix_s: 0,
-        vocabulary: words.into_vocabulary(),
-    };
-    PricingInput {
-        context,
-        candidates,
-    }
-}
-
-fn catalog_candidate(it: &InstanceType, words: &mut Words) -> Candidate {
-    let offering = |sold: &kerf_core::instance_type::Offering| Offering {
-        zone: words.zones.index(&sold.zone),
-        capacity_type: words.capacity_types.index(sold.capacity_type.as_str()),
-        price_micros: micros(sold.ordering_price()),
-        list_price_micros: micros(list_price(Some(it), &sold.zone)),
-        interruption_permille: None,
-        recent_failures: 0,
-        reservation: sold
-            .reservation
-            .as_ref()
-            .map(|reservation| reservation.id.as_str().to_owned()),
-    };
-    let offerings = it.offerings.iter().map(offering).collect();
-    candidate(
-        &it.name,
-        Some(it),
-        (&it.capacity, &it.allocatable()),
-        offerings,
-        words,
-    )
-}
-
-fn candidate(
+pub(crate) fn candidate(
     name: &str,
     known: Option<&InstanceType>,
     (capacity, allocatable): (&CoreResources, &CoreResources),
@@ -203,7 +197,7 @@ fn candidate(
     }
 }
 
-fn list_price(known: Option<&InstanceType>, zone: &ZoneId) -> Price {
+pub(crate) fn list_price(known: Option<&InstanceType>, zone: &ZoneId) -> Price {
     let is_list_price = |it: &&kerf_core::instance_type::Offering| {
         it.zone == *zone && it.capacity_type == CapacityType::OnDemand
     };
@@ -315,7 +309,7 @@ fn extended(from: &CoreResources) -> Vec<(String, u32)> {
         .collect()
 }
 
-fn micros(price: Price) -> u32 {
+pub(crate) fn micros(price: Price) -> u32 {
     u32::try_from(price.micros()).unwrap_or(u32::MAX)
 }
 
@@ -333,21 +327,21 @@ fn family_or<'a>(family: &'a str, instance_type: &'a str) -> &'a str {
 
 /// The tables of a question, filled in the order in which words appear.
 #[derive(Default)]
-struct Words {
-    zones: Table,
-    families: Table,
-    architectures: Table,
-    capacity_types: Table,
+pub(crate) struct Words {
+    pub(crate) zones: Table,
+    pub(crate) families: Table,
+    pub(crate) architectures: Table,
+    pub(crate) capacity_types: Table,
 }
 
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     words: Vec<String>,
     places: BTreeMap<String, u16>,
 }
 
 impl Table {
-    fn index(&mut self, word: &str) -> u16 {
+    pub(crate) fn index(&mut self, word: &str) -> u16 {
         if let Some(place) = self.places.get(word) {
             return *place;
         }
@@ -360,7 +354,7 @@ impl Table {
 }
 
 impl Words {
-    fn into_vocabulary(self) -> Vocabulary {
+    pub(crate) fn into_vocabulary(self) -> Vocabulary {
         Vocabulary {
             zones: self.zones.words,
             families: self.families.words,

@@ -6,6 +6,7 @@
 mod bindings;
 mod bootstrap;
 mod call;
+mod catalogs;
 mod chain;
 mod circuit;
 mod digest;

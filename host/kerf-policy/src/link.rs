@@ -5,6 +5,7 @@ use crate::circuit::Circuit;
 use crate::digest::PolicyDigest;
 use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
+use crate::memo::Fingerprint;
 use crate::policy::Policy;
 use crate::registry::Loaded;
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
@@ -18,7 +19,19 @@ pub(crate) struct Serving {
     pub(crate) policy: Arc<Policy>,
     /// JSON text, as it is handed to each call.
     pub(crate) config: String,
+    pub(crate) config_fingerprint: Fingerprint,
     pub(crate) record: Record,
+}
+
+impl Serving {
+    pub(crate) fn new(policy: Arc<Policy>, config: String) -> Self {
+        Self {
+            policy,
+            config_fingerprint: Fingerprint::of(&config),
+            config,
+            record: Record::default(),
+        }
+    }
 }
 
 /// What happened since this version took over.

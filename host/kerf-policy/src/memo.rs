@@ -2,20 +2,32 @@
 
 use crate::digest::PolicyDigest;
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Which question it was. The input is hashed twice with keys of this process: 128 bits that nobody can aim at.
+static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+
+/// Stands for a value of this process: 128 bits, hashed with keys that nobody knows, so that nobody can aim at equal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint([u64; 2]);
+
+impl Fingerprint {
+    pub(crate) fn of(value: &impl Hash) -> Self {
+        Self([KEYS[0].hash_one(value), KEYS[1].hash_one(value)])
+    }
+}
+
+/// Which question it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    digest: PolicyDigest,
-    input: [u64; 2],
+    pub(crate) digest: PolicyDigest,
+    pub(crate) config: Fingerprint,
+    pub(crate) input: Fingerprint,
 }
 
 /// Holds the newest answers. Old ones fall out a generation at a time.
 #[derive(Debug)]
 pub(crate) struct Memo<A> {
-    keys: [RandomState; 2],
     /// Answers per generation; there are two.
     generation_max: usize,
     generations: Mutex<Generations<A>>,
@@ -34,22 +46,8 @@ impl<A> Memo<A> {
             old: HashMap::new(),
         };
         Self {
-            keys: Default::default(),
             generation_max,
             generations: Mutex::new(generations),
-        }
-    }
-
-    pub(crate) fn key(&self, digest: PolicyDigest, config: &str, input: &impl Hash) -> Key {
-        let hash = |state: &RandomState| {
-            let mut hasher = state.build_hasher();
-            config.hash(&mut hasher);
-            input.hash(&mut hasher);
-            hasher.finish()
-        };
-        Key {
-            digest,
-            input: [hash(&self.keys[0]), hash(&self.keys[1])],
         }
     }
 

@@ -11,7 +11,7 @@ use crate::inspect;
 use crate::limits::{CANDIDATES_MAX, CONFIG_BYTES_MAX, CallLimits};
 use crate::pricing::{self, Adjustment, PricingInput};
 use crate::schema;
-use crate::selection::{Selection, SelectionInput};
+use crate::selection::{Candidate, Context, Selection, SelectionInput};
 use crate::world::{RawMetadata, World};
 use std::fmt;
 use wasmtime::component::Component;
@@ -152,10 +152,16 @@ impl Policy {
         limits: &CallLimits,
         input: &SelectionInput,
     ) -> CallReport<Selection> {
-        let SelectionInput {
-            context,
-            candidates,
-        } = input;
+        self.select_among(config, limits, &input.context, &input.candidates)
+    }
+
+    pub(crate) fn select_among(
+        &self,
+        config: &str,
+        limits: &CallLimits,
+        context: &Context,
+        candidates: &[Candidate],
+    ) -> CallReport<Selection> {
         let World::Selection(pre) = &self.world else {
             return self.wrong_hook(Hook::InstanceSelection);
         };

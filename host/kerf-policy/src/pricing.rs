@@ -3,6 +3,7 @@
 use crate::bindings::pricing::exports::kerf::policy::pricing_preference::Adjustment as RawAdjustment;
 use crate::call::shorten;
 use crate::error::CallError;
+use crate::memo::Fingerprint;
 use crate::selection::{Candidate, index};
 use std::collections::BTreeSet;
 
@@ -19,8 +20,45 @@ pub struct PricingInput {
     pub candidates: Vec<Candidate>,
 }
 
+impl PricingInput {
+    /// Stands for all of the question but the time.
+    pub(crate) fn fingerprint_of_catalog(&self) -> Fingerprint {
+        let Self {
+            context,
+            candidates,
+        } = self;
+        let PricingContext {
+            node_class,
+            region,
+            as_of_unix_s: _,
+            vocabulary,
+        } = context;
+        Fingerprint::of(&(node_class, region, vocabulary, candidates))
+    }
+}
+
+/// A checked answer.
+#[derive(Debug)]
+pub(crate) struct Prices {
+    pub(crate) adjustments: Vec<Adjustment>,
+    /// Whether any price is another than in the question.
+    pub(crate) is_change: bool,
+}
+
+impl Prices {
+    pub(crate) fn new(adjustments: Vec<Adjustment>, input: &PricingInput) -> Self {
+        let price =
+            |it: &Adjustment| input.candidates[it.candidate].offerings[it.offering].price_micros;
+        let is_change = adjustments.iter().any(|it| it.price_micros != price(it));
+        Self {
+            adjustments,
+            is_change,
+        }
+    }
+}
+
 /// The price that ordering uses for one offering.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Adjustment {
     pub candidate: usize,
     pub offering: usize,

@@ -3,12 +3,13 @@
 //! A swap is: verify, compile, describe, validate the configuration, make a trial call, and only then switch. Readers
 //! take the chain that is current and keep it for their decision; they never wait for a swap.
 
+use crate::catalogs::Catalogs;
 use crate::chain::{Chain, Memos};
 use crate::digest::PolicyDigest;
 use crate::engine::Engine;
 use crate::error::LoadError;
 use crate::hook::Hook;
-use crate::link::{Link, Record, Refused, Serving};
+use crate::link::{Link, Refused, Serving};
 use crate::pack::unpack;
 use crate::policy::{Metadata, Policy};
 use crate::smoke;
@@ -22,6 +23,7 @@ use std::time::Instant;
 pub struct Registry {
     engine: Engine,
     memos: Arc<Memos>,
+    catalogs: Catalogs,
     /// By name of the NodeClass.
     chains: RwLock<BTreeMap<String, Arc<Chain>>>,
     /// One swap at a time: compiling uses a core, and the later of two swaps must win.
@@ -47,6 +49,7 @@ impl Registry {
         Self {
             engine,
             memos: Arc::default(),
+            catalogs: Catalogs::default(),
             chains: RwLock::default(),
             swap: Mutex::default(),
             allows_unpinned_bootstrap: false,
@@ -159,6 +162,10 @@ impl Registry {
         self.chain(node_class).statuses(now)
     }
 
+    pub(crate) fn catalogs(&self) -> &Catalogs {
+        &self.catalogs
+    }
+
     fn load(
         &self,
         compiled: &mut Compiled,
@@ -189,11 +196,7 @@ impl Registry {
         check_config(&policy, &config, spec)?;
         smoke::call(&policy, &config, &spec.limits).map_err(LoadError::Smoke)?;
         Ok((
-            Arc::new(Serving {
-                policy,
-                config,
-                record: Record::default(),
-            }),
+            Arc::new(Serving::new(policy, config)),
             loaded,
         ))
     }

@@ -10,8 +10,9 @@
 //! Preferences only grow: the first score of an offering stays, and bars are never lifted. So the loop ends, and what
 //! one claim made a policy say holds for the later ones of the pool.
 
-use crate::chain::{Chain, ChainError, Now, PolicyRun, Verdict};
-use crate::input::{PoolView, catalog_question};
+use crate::catalogs::catalog_question;
+use crate::chain::{Chain, ChainError, Now, PolicyRun};
+use crate::input::{PoolView, Shape};
 use crate::registry::Registry;
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, PlannedClaim, PlannedOffering};
@@ -69,15 +70,19 @@ pub fn consult(
         let view = views
             .entry(&pool.name)
             .or_insert_with(|| PoolView::new(snapshot, pool));
-        let (question, groups) = view.question(claim, occasion.region, occasion.reason);
-        match chain.select(&question, occasion.now) {
+        let shape = view.question(claim, occasion.region, occasion.reason);
+        match chain.select_in(&shape.input, shape.fingerprint, occasion.now) {
             Err(error) => consultation.blocked.push((index, error)),
             Ok(verdict) => {
-                let preferences = preferences.pool_mut(&claim.pool);
-                consultation.is_changed |= record(&verdict, claim, &groups, preferences);
-                consultation
-                    .runs
-                    .extend(verdict.runs.into_iter().map(|run| (index, run)));
+                let runs = verdict.runs.into_iter().map(|run| (index, run));
+                consultation.runs.extend(runs);
+                let heard = Some((verdict.scores, verdict.exclusions));
+                // Claims of one shape mostly hear the same, and hearing it again changes nothing.
+                if shape.heard != heard {
+                    shape.heard = heard;
+                    let preferences = preferences.pool_mut(&claim.pool);
+                    consultation.is_changed |= record(shape, claim, preferences);
+                }
             }
         }
     }
@@ -107,8 +112,15 @@ pub fn consult_prices(
         if !chain.has_pricing_for(pool.name.as_str()) {
             continue;
         }
-        let question = catalog_question(pool, occasion.region);
-        match chain.adjust(pool.name.as_str(), &question, occasion.now) {
+        let mut made = None;
+        let catalog = registry
+            .catalogs()
+            .fingerprint(pool, occasion.region, &mut made);
+        let mut make = || {
+            made.take()
+                .unwrap_or_else(|| catalog_question(pool, occasion.region))
+        };
+        match chain.adjust_in(pool.name.as_str(), catalog, &mut make, occasion.now) {
             Err(error) => consultation.blocked.push((pool.name.clone(), error)),
             Ok(verdict) => {
                 let prices = &mut preferences.pool_mut(&pool.name).prices;
@@ -131,16 +143,14 @@ pub fn consult_prices(
     consultation
 }
 
-/// Turns a verdict into bars and scores; whether anything was new.
-fn record(
-    verdict: &Verdict,
-    claim: &PlannedClaim,
-    groups: &[Vec<usize>],
-    preferences: &mut PoolPreferences,
-) -> bool {
-    let offering = |candidate: usize, i: usize| &claim.offerings[groups[candidate][i]];
+/// Turns what was heard into bars and scores; whether anything was new.
+fn record(shape: &Shape, claim: &PlannedClaim, preferences: &mut PoolPreferences) -> bool {
+    let Some((scores, exclusions)) = &shape.heard else {
+        return false;
+    };
+    let offering = |candidate: usize, i: usize| &claim.offerings[shape.groups[candidate][i]];
     let mut is_new = false;
-    for (policy, exclusion) in &verdict.exclusions {
+    for (policy, exclusion) in exclusions {
         let one = exclusion.offering.map(|i| offering(exclusion.candidate, i));
         let bar = Bar {
             instance_type: offering(exclusion.candidate, 0).instance_type.clone(),
@@ -151,9 +161,9 @@ fn record(
         };
         is_new |= add_bar(preferences, bar);
     }
-    for (candidate, score) in verdict.scores.iter().enumerate() {
+    for (score, group) in scores.iter().zip(&shape.groups) {
         let Some(score) = score else { continue };
-        for i in &groups[candidate] {
+        for i in group {
             is_new |= add_score(preferences, &claim.offerings[*i], *score);
         }
     }

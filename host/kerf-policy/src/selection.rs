@@ -3,6 +3,7 @@
 use crate::bindings::selection::exports::kerf::policy::instance_selection::Selection as RawSelection;
 use crate::call::shorten;
 use crate::error::CallError;
+use crate::memo::Fingerprint;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -16,6 +17,36 @@ pub struct SelectionInput {
     pub context: Context,
     /// In the order in which they would be tried without a policy.
     pub candidates: Vec<Candidate>,
+}
+
+impl SelectionInput {
+    /// Stands for all of the question but the demand and the time: what claims of one shape have in common.
+    pub(crate) fn fingerprint_of_shape(&self) -> Fingerprint {
+        let Self {
+            context,
+            candidates,
+        } = self;
+        let Context {
+            reason,
+            node_pool,
+            node_class,
+            region,
+            as_of_unix_s: _,
+            vocabulary,
+            demand: _,
+            requirements,
+            fleet,
+            labels,
+        } = context;
+        let names = (reason, node_pool, node_class, region);
+        Fingerprint::of(&(names, vocabulary, requirements, fleet, labels, candidates))
+    }
+
+    /// Each candidate and its offerings, by index.
+    pub(crate) fn all_indexes(&self) -> Vec<(usize, Vec<usize>)> {
+        let offerings = |it: &Candidate| (0..it.offerings.len()).collect();
+        self.candidates.iter().map(offerings).enumerate().collect()
+    }
 }
 
 /// Something that a policy took out, by index into the input.

@@ -8,7 +8,7 @@ use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, WorkBudget};
 use kerf_core::preferences::Preferences;
 use kerf_core::rehearsal;
-use kerf_core::schedule::Homes;
+use kerf_core::schedule::{Homes, schedule_from};
 use kerf_core::snapshot::Snapshot;
 use kerf_policy::{
     ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, Registry,
@@ -101,7 +101,7 @@ pub fn plan_claims_with(
     make: &mut dyn FnMut(&Preferences) -> Plan,
     told: &mut dyn FnMut(&str, &PolicyRun),
 ) -> Plan {
-    ask(question, make, told)
+    ask(question, None, make, told)
 }
 
 /// As [`plan`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
@@ -113,15 +113,20 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
         now,
         ..
     } = *question;
+    let mut draft = |preferences: &Preferences| {
+        schedule_from(snapshot, preferences, homes, WorkBudget::ROUND, now)
+    };
     let mut make = |preferences: &Preferences| {
         rehearsal::schedule(snapshot, preferences, homes, WorkBudget::ROUND, now)
     };
-    ask(question, &mut make, told)
+    ask(question, Some(&mut draft), &mut make, told)
 }
 
-/// Makes a plan, asks the policies about it, and makes it again with their answers.
+/// Makes a plan, asks the policies about it, and makes it again with their answers. What they say of a draft holds too, so
+/// the costlier plan is made when they have nothing to add to that.
 fn ask(
     question: &Question<'_>,
+    draft: Option<&mut dyn FnMut(&Preferences) -> Plan>,
     make: &mut dyn FnMut(&Preferences) -> Plan,
     told: &mut dyn FnMut(&str, &PolicyRun),
 ) -> Plan {
@@ -132,17 +137,36 @@ fn ask(
     let occasion = question.occasion();
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
     report_prices(&prices, snapshot, told);
+    let mut rounds = ROUNDS_MAX;
+    if let Some(draft) = draft.filter(|_| has_selection(registry, snapshot)) {
+        while rounds > 1 {
+            rounds -= 1;
+            let plan = draft(&preferences);
+            let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
+            report(&consultation, &plan, told);
+            if !consultation.is_changed {
+                break;
+            }
+        }
+    }
     let mut plan = make(&preferences);
-    for round in 1..=ROUNDS_MAX {
+    for round in 1..=rounds {
         let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
         report(&consultation, &plan, told);
-        if !consultation.is_changed || round == ROUNDS_MAX {
+        if !consultation.is_changed || round == rounds {
             withhold(&mut plan, &consultation, &prices);
             break;
         }
         plan = make(&preferences);
     }
     plan
+}
+
+fn has_selection(registry: &Registry, snapshot: &Snapshot) -> bool {
+    snapshot.pools.iter().any(|pool| {
+        let chain = registry.chain(&pool.template.node_class.name);
+        chain.has_selection_for(&pool.name)
+    })
 }
 
 /// Takes out the claims that a policy with failurePolicy Fail did not agree to.

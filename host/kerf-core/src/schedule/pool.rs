@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::class::ATTACHMENTS_PREFIX;
 use super::daemon::DaemonLoad;
+use super::sayings::{OfType, Sayings};
 use super::sets::{SetId, SetTable};
 use super::taints::{TaintTable, TaintsId};
 use super::vector::{ResourceIndex, Vector};
@@ -16,7 +17,7 @@ use crate::instance_type::{CapacityType, InstanceType, Offering};
 use crate::labels;
 use crate::node_pool::NodePool;
 use crate::pod::{DaemonPod, HostPort};
-use crate::preferences::{OfferingKey, PoolPreferences};
+use crate::preferences::PoolPreferences;
 use crate::price::Price;
 use crate::requirement::Requirement;
 use crate::requirements::Requirements;
@@ -143,8 +144,10 @@ impl PoolEntry {
         };
         let mut instance_types: Vec<&Arc<InstanceType>> = pool.instance_types.iter().collect();
         instance_types.sort_by(|a, b| a.name.cmp(&b.name));
+        let sayings = Sayings::new(preferences);
         for instance_type in instance_types {
-            entry.add_shapes(instance_type, preferences, &daemons, ctx);
+            let said = sayings.of(&instance_type.name);
+            entry.add_shapes(instance_type, said, &daemons, ctx);
         }
         entry
     }
@@ -154,7 +157,7 @@ impl PoolEntry {
     fn add_shapes(
         &mut self,
         instance_type: &Arc<InstanceType>,
-        preferences: Option<&PoolPreferences>,
+        said: OfType<'_>,
         daemons: &DaemonLoad,
         ctx: &mut PoolContext<'_>,
     ) {
@@ -182,11 +185,8 @@ impl PoolEntry {
                 .unwrap_or(&instance_type.capacity)
                 .clone();
             let sales = self.sales.len()..self.sales.len() + group.len();
-            self.sales.extend(
-                group
-                    .iter()
-                    .map(|(offering, _)| Sale::new(instance_type, offering, preferences)),
-            );
+            self.sales
+                .extend(group.iter().map(|(offering, _)| Sale::new(offering, said)));
             self.shapes.push(Shape {
                 instance_type: Arc::clone(instance_type),
                 reservation: first
@@ -235,36 +235,20 @@ fn group_key(offering: &Offering) -> GroupKey<'_> {
 }
 
 impl Sale {
-    fn new(
-        instance_type: &InstanceType,
-        offering: &Offering,
-        preferences: Option<&PoolPreferences>,
-    ) -> Self {
-        let key = || OfferingKey {
-            instance_type: instance_type.name.clone(),
-            zone: offering.zone.clone(),
-            capacity_type: offering.capacity_type,
-        };
+    fn new(offering: &Offering, said: OfType<'_>) -> Self {
         let unavailable = offering.unavailable.clone().map(Closed::Unavailable);
-        let covers = |preferences: &&PoolPreferences| {
-            let covers = preferences.bars.iter().find(|bar| {
-                bar.covers(&instance_type.name, &offering.zone, offering.capacity_type)
-            });
-            covers.map(|bar| Closed::Barred {
+        let barred = || {
+            said.bar(offering).map(|bar| Closed::Barred {
                 policy: bar.policy.clone(),
                 reason: bar.reason.clone(),
             })
         };
-        let score = preferences
-            .filter(|it| !it.scores.is_empty())
-            .and_then(|it| it.scores.get(&key()).copied());
-        let price = preferences
-            .filter(|it| !it.prices.is_empty())
-            .and_then(|it| it.prices.get(&key()).copied());
         let rank = Rank {
-            score: Reverse(score.unwrap_or(0)),
+            score: Reverse(said.score(offering).unwrap_or(0)),
             is_bought: offering.capacity_type != CapacityType::Reserved,
-            price: price.unwrap_or_else(|| offering.ordering_price()),
+            price: said
+                .price(offering)
+                .unwrap_or_else(|| offering.ordering_price()),
             is_stock_uncertain: offering.is_stock_uncertain,
         };
         Self {
@@ -277,7 +261,7 @@ impl Sale {
                 capacity: offering.is_capacity_overlaid,
             },
             rank,
-            closed: unavailable.or_else(|| preferences.as_ref().and_then(covers)),
+            closed: unavailable.or_else(barred),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Chain, ChainError, Now, PolicyRun, ask};
 use crate::bootstrap::{BootstrapInput, Part};
 use crate::hook::Hook;
+use crate::memo::Fingerprint;
 
 impl Chain {
     /// Whether any BootstrapUserData policy would be asked for this pool. Saves building the input.
@@ -26,13 +27,15 @@ impl Chain {
                 link,
                 &self.memos.user_data,
                 (now, &runs),
-                &input,
+                Fingerprint::of(&input),
                 |policy, config, limits| policy.render(config, limits, &input),
             );
             let mut rendered = None;
             let changes = |answer: &Vec<Part>| *answer != input.parts;
-            let run = asked.into_run(link, changes, |answer| rendered = Some(answer.clone()))?;
-            input.parts = rendered.unwrap_or(input.parts);
+            let run = asked.into_run(link, changes, |answer| rendered = Some(answer))?;
+            if let Some(parts) = rendered {
+                input.parts = Vec::clone(&parts);
+            }
             runs.push(run);
         }
         Ok((input.parts, runs))

@@ -2,8 +2,10 @@
 
 use super::{Chain, ChainError, Now, PolicyRun, ask};
 use crate::hook::Hook;
-use crate::pricing::{Adjustment, PricingInput};
+use crate::memo::Fingerprint;
+use crate::pricing::{Prices, PricingInput};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The prices that all policies together want ordering to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,35 +31,76 @@ impl Chain {
         input: &PricingInput,
         now: Now,
     ) -> Result<PriceVerdict, ChainError> {
+        let catalog = input.fingerprint_of_catalog();
+        self.adjust_in(node_pool, catalog, &mut || input.clone(), now)
+    }
+
+    /// The same for a caller who has the [`PricingInput::fingerprint_of_catalog`] already. `make` makes the question where
+    /// some policy has not heard it before.
+    pub(crate) fn adjust_in(
+        &self,
+        node_pool: &str,
+        catalog: Fingerprint,
+        make: &mut dyn FnMut() -> PricingInput,
+        now: Now,
+    ) -> Result<PriceVerdict, ChainError> {
+        let mut question = Question {
+            catalog,
+            make,
+            made: None,
+            pending: vec![],
+        };
         let mut verdict = PriceVerdict::default();
-        let mut input = input.clone();
         for link in self.links_for(Hook::PricingPreference, node_pool) {
-            input.context.as_of_unix_s = link.as_of(now);
+            let as_of = link.as_of(now);
             let asked = ask(
                 link,
                 &self.memos.prices,
                 (now, &verdict.runs),
-                &input,
-                |policy, config, limits| policy.adjust(config, limits, &input),
+                Fingerprint::of(&(question.catalog, as_of)),
+                |policy, config, limits| {
+                    let input = question.at(as_of);
+                    let report = policy.adjust(config, limits, input);
+                    report.and_then(|adjustments| Ok(Prices::new(adjustments, input)))
+                },
             );
-            let mut adjusted = None;
-            let changes = |answer: &Vec<Adjustment>| {
-                answer.iter().any(|it| it.price_micros != price(&input, it))
-            };
-            let run = asked.into_run(link, changes, |answer| adjusted = Some(answer.clone()))?;
-            for it in adjusted.unwrap_or_default() {
-                input.candidates[it.candidate].offerings[it.offering].price_micros =
-                    it.price_micros;
-                verdict
-                    .prices_micros
-                    .insert((it.candidate, it.offering), it.price_micros);
-            }
+            let mut prices = None;
+            let changes = |it: &Prices| it.is_change;
+            let run = asked.into_run(link, changes, |it| prices = Some(it))?;
             verdict.runs.push(run);
+            if let Some(prices) = prices {
+                let new = prices.adjustments.iter();
+                let new = new.map(|it| ((it.candidate, it.offering), it.price_micros));
+                verdict.prices_micros.extend(new);
+                question.apply(prices);
+            }
         }
         Ok(verdict)
     }
 }
 
-fn price(input: &PricingInput, adjustment: &Adjustment) -> u32 {
-    input.candidates[adjustment.candidate].offerings[adjustment.offering].price_micros
+/// The question to the next policy. It is made only when one has to be called.
+struct Question<'a> {
+    /// Of the catalog with the prices so far.
+    catalog: Fingerprint,
+    make: &'a mut dyn FnMut() -> PricingInput,
+    made: Option<PricingInput>,
+    /// What is not yet in `made`.
+    pending: Vec<Arc<Prices>>,
+}
+
+impl Question<'_> {
+    fn at(&mut self, as_of: u32) -> &PricingInput {
+        let made = self.made.get_or_insert_with(&mut self.make);
+        made.context.as_of_unix_s = as_of;
+        for it in self.pending.drain(..).flat_map(|it| it.adjustments.clone()) {
+            made.candidates[it.candidate].offerings[it.offering].price_micros = it.price_micros;
+        }
+        made
+    }
+
+    fn apply(&mut self, prices: Arc<Prices>) {
+        self.catalog = Fingerprint::of(&(self.catalog, &prices.adjustments));
+        self.pending.push(prices);
+    }
 }

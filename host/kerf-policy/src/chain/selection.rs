@@ -2,7 +2,10 @@
 
 use super::{Chain, ChainError, Now, PolicyRun, ask};
 use crate::hook::Hook;
-use crate::selection::{Exclusion, Selection, SelectionInput};
+use crate::memo::Fingerprint;
+use crate::selection::{Candidate, Context, Exclusion, Selection, SelectionInput};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// What all policies together say about the candidates of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,66 +28,115 @@ impl Chain {
 
     /// Asks all InstanceSelection policies. The `as-of` of the input is set per policy from `now`.
     pub fn select(&self, input: &SelectionInput, now: Now) -> Result<Verdict, ChainError> {
-        let mut progress = Progress::new(input);
+        self.select_in(input, input.fingerprint_of_shape(), now)
+    }
+
+    /// The same for a caller who has the [`SelectionInput::fingerprint_of_shape`] already.
+    pub(crate) fn select_in(
+        &self,
+        input: &SelectionInput,
+        shape: Fingerprint,
+        now: Now,
+    ) -> Result<Verdict, ChainError> {
+        let mut progress = Progress::new(input, shape);
         for link in self.links_for(Hook::InstanceSelection, &input.context.node_pool) {
-            progress.input.context.as_of_unix_s = link.as_of(now);
-            let input = &progress.input;
+            let as_of = link.as_of(now);
             let asked = ask(
                 link,
                 &self.memos.selections,
                 (now, &progress.runs),
-                input,
-                |policy, config, limits| policy.select(config, limits, input),
+                progress.fingerprint(as_of),
+                |policy, config, limits| {
+                    policy.select_among(
+                        config,
+                        limits,
+                        &progress.context(as_of),
+                        &progress.candidates(),
+                    )
+                },
             );
-            let run = asked.into_run(link, Selection::changes_anything, |answer| {
-                progress.apply(&link.spec.name, answer);
-            })?;
+            let mut answer = None;
+            let run = asked.into_run(link, Selection::changes_anything, |it| answer = Some(it))?;
             progress.runs.push(run);
+            if let Some(answer) = answer {
+                progress.apply(&link.spec.name, &answer);
+            }
         }
-        Ok(progress.into_verdict(input.candidates.len()))
+        Ok(progress.into_verdict())
     }
 }
 
-/// The input as the next policy sees it, and the way back to the indexes of the first input.
-struct Progress {
-    input: SelectionInput,
-    /// For each candidate of `input`: its index in the first input, and those of its offerings.
-    origins: Vec<(usize, Vec<usize>)>,
+/// How far a decision is: what the policies said, and with that which of the first candidates the next one is asked about.
+struct Progress<'a> {
+    input: &'a SelectionInput,
+    /// Of the candidates that are left, and of what else does not change from claim to claim.
+    shape: Fingerprint,
+    /// For each candidate that is left, its index in the input and those of its offerings; `None` while all are as they were.
+    origins: Option<Vec<(usize, Vec<usize>)>>,
     /// The scores of each policy that gave any, by first index, in the order of the chain.
     layers: Vec<Vec<(usize, i32)>>,
     exclusions: Vec<(String, Exclusion)>,
     runs: Vec<PolicyRun>,
 }
 
-impl Progress {
-    fn new(input: &SelectionInput) -> Self {
-        let offerings = |len: usize| (0..len).collect();
-        let origins = input
-            .candidates
-            .iter()
-            .map(|it| offerings(it.offerings.len()))
-            .enumerate()
-            .collect();
-        let input = input.clone();
+impl<'a> Progress<'a> {
+    fn new(input: &'a SelectionInput, shape: Fingerprint) -> Self {
         Self {
             input,
-            origins,
+            shape,
+            origins: None,
             layers: vec![],
             exclusions: vec![],
             runs: vec![],
         }
     }
 
+    fn fingerprint(&self, as_of: u32) -> Fingerprint {
+        Fingerprint::of(&(self.shape, &self.input.context.demand, as_of))
+    }
+
+    fn context(&self, as_of: u32) -> Cow<'a, Context> {
+        let context = &self.input.context;
+        if context.as_of_unix_s == as_of {
+            return Cow::Borrowed(context);
+        }
+        Cow::Owned(Context {
+            as_of_unix_s: as_of,
+            ..context.clone()
+        })
+    }
+
+    /// As the next policy sees them. Only a call needs them, and the second one of a decision is the first that copies.
+    fn candidates(&self) -> Cow<'a, [Candidate]> {
+        let all = &self.input.candidates;
+        let Some(origins) = &self.origins else {
+            return Cow::Borrowed(all);
+        };
+        let left = |(candidate, offerings): &(usize, Vec<usize>)| {
+            let first = &all[*candidate];
+            let offering = |i: &usize| first.offerings[*i].clone();
+            Candidate {
+                offerings: offerings.iter().map(offering).collect(),
+                ..first.clone()
+            }
+        };
+        Cow::Owned(origins.iter().map(left).collect())
+    }
+
     fn apply(&mut self, policy: &str, selection: &Selection) {
+        let origins = self
+            .origins
+            .take()
+            .unwrap_or_else(|| self.input.all_indexes());
         let scores = selection.scores.iter().enumerate();
         let layer: Vec<_> = scores
-            .filter_map(|(i, score)| Some((self.origins[i].0, (*score)?)))
+            .filter_map(|(i, score)| Some((origins[i].0, (*score)?)))
             .collect();
         if !layer.is_empty() {
             self.layers.push(layer);
         }
         for exclusion in &selection.exclusions {
-            let (candidate, offerings) = &self.origins[exclusion.candidate];
+            let (candidate, offerings) = &origins[exclusion.candidate];
             let offering = exclusion.offering.map(|i| offerings[i]);
             let reason = exclusion.reason.clone();
             let exclusion = Exclusion {
@@ -94,52 +146,38 @@ impl Progress {
             };
             self.exclusions.push((policy.to_owned(), exclusion));
         }
-        self.reorder(selection);
+        let left = left_by(selection, origins);
+        self.shape = Fingerprint::of(&(self.shape, &left));
+        self.origins = Some(left);
     }
 
-    fn reorder(&mut self, selection: &Selection) {
-        let mut candidates: Vec<_> = std::mem::take(&mut self.input.candidates)
-            .into_iter()
-            .map(Some)
-            .collect();
-        let mut origins: Vec<_> = std::mem::take(&mut self.origins)
-            .into_iter()
-            .map(Some)
-            .collect();
-        for i in selection.order() {
-            let (Some(mut candidate), Some((origin, mut offerings))) =
-                (candidates[i].take(), origins[i].take())
-            else {
-                continue;
-            };
-            let is_kept = |offering: usize| {
-                !selection
-                    .exclusions
-                    .iter()
-                    .any(|e| e.candidate == i && e.offering == Some(offering))
-            };
-            retain_indexed(&mut candidate.offerings, is_kept);
-            retain_indexed(&mut offerings, is_kept);
-            if !candidate.offerings.is_empty() {
-                self.input.candidates.push(candidate);
-                self.origins.push((origin, offerings));
-            }
-        }
-    }
-
-    fn into_verdict(self, candidates: usize) -> Verdict {
-        let Self {
-            layers,
-            exclusions,
-            runs,
-            ..
-        } = self;
+    fn into_verdict(self) -> Verdict {
         Verdict {
-            scores: combine(&layers, candidates),
-            exclusions,
-            runs,
+            scores: combine(&self.layers, self.input.candidates.len()),
+            exclusions: self.exclusions,
+            runs: self.runs,
         }
     }
+}
+
+/// What the next policy is asked about, in the order that this one wants.
+fn left_by(
+    selection: &Selection,
+    mut origins: Vec<(usize, Vec<usize>)>,
+) -> Vec<(usize, Vec<usize>)> {
+    let gone: BTreeSet<(usize, usize)> = selection
+        .exclusions
+        .iter()
+        .filter_map(|it| Some((it.candidate, it.offering?)))
+        .collect();
+    let left = selection.order().into_iter().filter_map(|i| {
+        let (candidate, mut offerings) = std::mem::take(&mut origins[i]);
+        if !gone.is_empty() {
+            retain_indexed(&mut offerings, |offering| !gone.contains(&(i, offering)));
+        }
+        (!offerings.is_empty()).then_some((candidate, offerings))
+    });
+    left.collect()
 }
 
 fn retain_indexed<T>(items: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
