@@ -15,7 +15,7 @@ use std::time::Instant;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::names::event;
-use kerf_policy::{CircuitState, Engine, PolicySpec, PolicyState, PolicyStatus, Registry};
+use kerf_policy::{CircuitState, Compiler, Engine, PolicySpec, PolicyState, PolicyStatus, Registry};
 use kube::ResourceExt;
 use tokio::sync::OnceCell;
 
@@ -34,8 +34,8 @@ impl Policies {
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly.
-    pub fn start() -> Result<Self, String> {
-        let engine = Engine::new().map_err(|error| crate::error::chain(&error))?;
+    pub fn start(compiler: Option<Arc<Compiler>>) -> Result<Self, String> {
+        let engine = Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
         Ok(Self {
             registry: Arc::new(Registry::new(engine)),
             kubernetes_version: Arc::default(),

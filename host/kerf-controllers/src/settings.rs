@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use kerf_policy::Compiler;
 
 use crate::interruption::notice::Source;
 
@@ -72,6 +75,8 @@ pub struct Settings {
     pub has_pod_metrics: bool,
     /// Policies with `source.path` are read from this folder only; without it, not at all.
     pub policy_folder: Option<PathBuf>,
+    /// What compiles policies; without it, this process does.
+    pub policy_compiler: Option<Arc<Compiler>>,
     /// The failpoint to stop at; only test builds heed it.
     pub failpoint: Option<String>,
 }
@@ -116,6 +121,7 @@ impl Settings {
             has_state_metrics: true,
             has_pod_metrics: false,
             policy_folder: None,
+            policy_compiler: None,
             failpoint: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::bindings::selection;
 use crate::call::HostState;
+use crate::compile::Compiler;
 use crate::limits::{STACK_BYTES_MAX, TICK};
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ struct Inner {
     wasmtime: wasmtime::Engine,
     /// Offers `kerf:policy/log` and nothing else: what is not here cannot be called.
     linker: Linker<HostState>,
+    compiler: Option<Arc<Compiler>>,
 }
 
 /// The engine could not be made: our fault or the machine's, never a policy's.
@@ -31,20 +33,33 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// Makes the engine and starts its ticker thread, which ends when the last clone is dropped.
+    /// Makes the engine and starts its ticker thread, which ends when the last clone is dropped. It compiles in this process.
     pub fn new() -> Result<Self, EngineError> {
+        Self::with_compiler(None)
+    }
+
+    /// The same, with a process of its own for compiling where there is a compiler.
+    pub fn with_compiler(compiler: Option<Arc<Compiler>>) -> Result<Self, EngineError> {
         let wasmtime = wasmtime::Engine::new(&config()).map_err(EngineError::Configure)?;
         let mut linker = Linker::new(&wasmtime);
         selection::SelectionPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
             .map_err(EngineError::Configure)?;
         start_ticker(&wasmtime).map_err(EngineError::StartTicker)?;
         Ok(Self {
-            inner: Arc::new(Inner { wasmtime, linker }),
+            inner: Arc::new(Inner {
+                wasmtime,
+                linker,
+                compiler,
+            }),
         })
     }
 
     pub(crate) fn wasmtime(&self) -> &wasmtime::Engine {
         &self.inner.wasmtime
+    }
+
+    pub(crate) fn compiler(&self) -> Option<&Compiler> {
+        self.inner.compiler.as_deref()
     }
 
     pub(crate) fn linker(&self) -> &Linker<HostState> {
@@ -58,7 +73,8 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn config() -> wasmtime::Config {
+/// What machine code depends on, so it is the same in the process that compiles.
+pub(crate) fn config() -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config
         .consume_fuel(true)

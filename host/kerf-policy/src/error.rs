@@ -60,6 +60,27 @@ pub enum LoadError {
     )]
     Compile(String),
     #[error(
+        "compiling it took more than {} s of a processor; split it, or build it with a smaller toolchain",
+        .limit.as_secs()
+    )]
+    CompileCpu { limit: Duration },
+    #[error("compiling it was not done after {} s; it is tried again", .limit.as_secs())]
+    CompileSlow { limit: Duration },
+    #[error(
+        "compiling it took more than {} MiB of memory; split it, or build it with a smaller toolchain",
+        .limit_bytes >> 20
+    )]
+    CompileMemory { limit_bytes: u64 },
+    #[error(
+        "its machine code has more than {} MiB; split it, or build it with a smaller toolchain",
+        .limit_bytes >> 20
+    )]
+    CodeTooLarge { limit_bytes: u64 },
+    #[error("the process that compiles it cannot be started: {0}; it is tried again")]
+    StartCompiler(String),
+    #[error("its machine code cannot be kept: {0}; give the folder --policy-cache-dir more room")]
+    KeepCode(String),
+    #[error(
         "its functions have other types than kerf:policy@0.1: {0}; rebuild it with wit/ of this release"
     )]
     WrongTypes(String),
@@ -129,10 +150,13 @@ pub enum CallError {
 impl LoadError {
     /// Whether the same bytes may load another time, because the machine had a part in the failure.
     pub(crate) fn is_transient(&self) -> bool {
-        let (Self::Describe(error) | Self::Validate(error) | Self::Smoke(error)) = self else {
-            return false;
-        };
-        matches!(error, CallError::Deadline { .. })
+        match self {
+            Self::CompileSlow { .. } | Self::StartCompiler(_) | Self::KeepCode(_) => true,
+            Self::Describe(error) | Self::Validate(error) | Self::Smoke(error) => {
+                matches!(error, CallError::Deadline { .. })
+            }
+            _ => false,
+        }
     }
 }
 

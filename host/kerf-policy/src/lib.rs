@@ -9,6 +9,7 @@ mod call;
 mod catalogs;
 mod chain;
 mod circuit;
+mod compile;
 mod digest;
 mod engine;
 mod error;
@@ -33,6 +34,9 @@ pub use bindings::selection::kerf::policy::log::Level as LogLevel;
 pub use bootstrap::{BootstrapInput, Node, Part, Taint};
 pub use call::{CallReport, LogLine};
 pub use chain::{Chain, ChainError, Now, PolicyRun, PriceVerdict, RunResult, Verdict};
+pub use compile::{
+    Artifacts, CompileLimits, Compiler, OpenArtifactsError, compile, limit_this_process,
+};
 pub use digest::{ParseDigestError, PolicyDigest};
 pub use engine::{Engine, EngineError};
 pub use error::{CallError, LoadError};

@@ -3,6 +3,7 @@
 use crate::bindings::selection::kerf::policy::types;
 use crate::bootstrap::{self, BootstrapInput, Part};
 use crate::call::{self, CallReport, shorten};
+use crate::compile::{self, Compiled};
 use crate::digest::PolicyDigest;
 use crate::engine::Engine;
 use crate::error::{CallError, LoadError};
@@ -14,7 +15,6 @@ use crate::schema;
 use crate::selection::{Candidate, Context, Selection, SelectionInput};
 use crate::world::{RawMetadata, World};
 use std::fmt;
-use wasmtime::component::Component;
 
 /// What a policy says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -46,6 +46,7 @@ pub struct Policy {
     hook: Hook,
     metadata: Metadata,
     world: World,
+    is_from_cache: bool,
 }
 
 impl Policy {
@@ -65,8 +66,10 @@ impl Policy {
             });
         }
         inspect::check(bytes, hook)?;
-        let component = Component::from_binary(engine.wasmtime(), bytes)
-            .map_err(|error| LoadError::Compile(shorten(&format!("{error:#}"))))?;
+        let Compiled {
+            component,
+            is_from_cache,
+        } = compile::component(engine, bytes, digest)?;
         let wrong_types =
             |error: wasmtime::Error| LoadError::WrongTypes(shorten(&format!("{error:#}")));
         let world = engine
@@ -81,11 +84,17 @@ impl Policy {
             hook,
             metadata,
             world,
+            is_from_cache,
         })
     }
 
     pub fn digest(&self) -> PolicyDigest {
         self.digest
+    }
+
+    /// Whether its machine code was there already.
+    pub fn is_from_cache(&self) -> bool {
+        self.is_from_cache
     }
 
     pub fn hook(&self) -> Hook {

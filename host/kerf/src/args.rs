@@ -19,6 +19,7 @@ pub(crate) use planning::Planning;
 pub(crate) use process::Process;
 pub(crate) use scheduler_config::SchedulerConfig;
 
+use crate::compile_policy::CompilePolicy;
 use crate::explain::args::{Explain, Output};
 use crate::logging::Log;
 use crate::plugin::args::Plugin;
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     Adopt(Adopt),
     /// Read what an account sees of a region, for simulations.
     Catalog(Catalog),
+    /// The process in which the controller compiles a policy.
+    #[command(hide = true)]
+    CompilePolicy(CompilePolicy),
     /// Print completions for a shell, such as `kerf completions bash > /etc/bash_completion.d/kerf`.
     Completions(Completions),
     /// Run the autoscaler.
@@ -240,6 +244,10 @@ pub(crate) struct Controller {
     /// Folder that policies with source.path are read from; without it such policies are refused.
     #[arg(long, env = "KERF_POLICY_FOLDER")]
     pub(crate) policy_folder: Option<PathBuf>,
+    /// Folder that keeps the machine code of policies, so that a restart compiles none. It is made when it is not there, and
+    /// must be this user's alone. Default: kerf-policies in the folder for temporary files.
+    #[arg(long, env = "KERF_POLICY_CACHE_DIR")]
+    pub(crate) policy_cache_dir: Option<PathBuf>,
     /// Stand still at this point (test builds only).
     #[arg(long, env = "KERF_FAILPOINT", hide = true)]
     pub(crate) failpoint: Option<String>,

@@ -1,14 +1,18 @@
 //! `kerf controller`: from arguments to a running controller.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::config::ProviderConfig;
 use kerf_controllers::settings::{RepairPolicy, Settings};
 use kerf_controllers::{Leadership, Listen};
+use kerf_policy::{Artifacts, Compiler};
 
 use crate::api_server::{self, Rate};
 use crate::args::Controller;
 use crate::cloud;
+use crate::compile_policy;
 use crate::exit::Restart;
 
 /// Runs until the process is told to stop or must be started anew.
@@ -131,6 +135,21 @@ fn settings(args: &Controller) -> Settings {
     settings.has_state_metrics = !args.process.disable_cluster_state_observability;
     settings.has_pod_metrics = args.process.pod_metrics;
     settings.policy_folder.clone_from(&args.policy_folder);
+    settings.policy_compiler = Some(Arc::new(policy_compiler(args)));
     settings.failpoint.clone_from(&args.failpoint);
     settings
+}
+
+/// Without a folder that is ours, policies are compiled anew at each start.
+fn policy_compiler(args: &Controller) -> Compiler {
+    let folder = args.policy_cache_dir.clone();
+    let folder = folder.unwrap_or_else(|| std::env::temp_dir().join("kerf-policies"));
+    match Artifacts::open(&folder) {
+        Ok(artifacts) => compile_policy::compiler(Some(artifacts)),
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            tracing::warn!(error = %format!("{error:#}"), "machine code of policies is not kept; hint: --policy-cache-dir");
+            compile_policy::compiler(None)
+        }
+    }
 }

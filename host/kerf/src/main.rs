@@ -5,6 +5,7 @@ mod api_server;
 mod args;
 mod catalog;
 mod cloud;
+mod compile_policy;
 mod controller;
 mod convert;
 mod doctor;
@@ -44,6 +45,7 @@ fn main() -> std::process::ExitCode {
         Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Controller(controller) => controller::run(*controller),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::CompilePolicy(arguments) => return compile_policy::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
         Command::RamPolicy(arguments) => ram_policy::run(&arguments),

@@ -7,6 +7,7 @@
 )]
 
 mod bootstrap;
+mod compile;
 mod guest;
 mod guests;
 mod languages;
