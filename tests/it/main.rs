@@ -17,6 +17,7 @@ mod disruption;
 mod docs;
 mod doctor;
 mod explain;
+mod failing_policies;
 mod installers;
 mod interruption;
 mod lifecycle;

@@ -222,6 +222,12 @@ impl Intake {
         self.triggers.buffers.clone()
     }
 
+    /// Where to ask for a look at an ECSNodeClass.
+    #[must_use]
+    pub fn class_trigger(&self) -> Trigger<EcsNodeClass> {
+        self.triggers.node_classes.clone()
+    }
+
     /// Waits until every watch has delivered its first list; says every `patience` what is missing.
     pub async fn synced(&mut self, patience: Duration) {
         for (kind, synced) in &mut self.syncing {

@@ -15,11 +15,15 @@ use std::time::Instant;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::names::event;
-use kerf_policy::{CircuitState, Compiler, Engine, PolicySpec, PolicyState, PolicyStatus, Registry};
+use kerf_policy::{
+    CircuitState, Compiler, Engine, Listener, PolicySpec, PolicyState, PolicyStatus, Registry,
+};
 use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
 use tokio::sync::OnceCell;
 
 use crate::context::Context;
+use crate::reconciler::Trigger;
 
 /// The policies of all classes of this process.
 #[derive(Debug)]
@@ -30,14 +34,19 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Starts the host.
+    /// Starts the host. `trigger` is where to ask for a look at a class, one of whose policies begins to fail or answers again.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly.
-    pub fn start(compiler: Option<Arc<Compiler>>) -> Result<Self, String> {
-        let engine = Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
+    pub fn start(
+        compiler: Option<Arc<Compiler>>,
+        trigger: Trigger<EcsNodeClass>,
+    ) -> Result<Self, String> {
+        let engine =
+            Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
+        let listener = Listener::new(move |class| trigger.send(ObjectRef::new(class)));
         Ok(Self {
-            registry: Arc::new(Registry::new(engine)),
+            registry: Arc::new(Registry::new(engine).telling(listener)),
             kubernetes_version: Arc::default(),
         })
     }

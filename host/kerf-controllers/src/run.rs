@@ -113,7 +113,8 @@ pub async fn run(
         classes: Classes::default(),
         overlays: Overlays::default(),
         buffers: Buffers::new(intake.buffer_trigger()),
-        policies: Policies::start(settings.policy_compiler.clone()).map_err(StartError::Policies)?,
+        policies: Policies::start(settings.policy_compiler.clone(), intake.class_trigger())
+            .map_err(StartError::Policies)?,
         registrations: Registrations::default(),
         refusals: Refusals::default(),
         expirations: std::sync::Mutex::default(),

@@ -186,7 +186,7 @@ fn ask<A>(
     };
     let report =
         call(&serving.policy, &serving.config, &limits).and_then(|answer| Ok(Arc::new(answer)));
-    serving.record.note(&report.result, now.instant);
+    serving.note(&report.result, now.instant);
     if let Ok(answer) = &report.result {
         memo.keep(key, Arc::clone(answer));
     }

@@ -5,6 +5,7 @@ use crate::circuit::Circuit;
 use crate::digest::PolicyDigest;
 use crate::error::{CallError, LoadError};
 use crate::hook::Hook;
+use crate::listener::Listener;
 use crate::memo::Fingerprint;
 use crate::policy::Policy;
 use crate::registry::Loaded;
@@ -21,15 +22,29 @@ pub(crate) struct Serving {
     pub(crate) config: String,
     pub(crate) config_fingerprint: Fingerprint,
     pub(crate) record: Record,
+    /// Whom to tell when it begins to fail or answers again, and of which NodeClass.
+    listener: Option<(Listener, String)>,
 }
 
 impl Serving {
-    pub(crate) fn new(policy: Arc<Policy>, config: String) -> Self {
+    pub(crate) fn new(
+        policy: Arc<Policy>,
+        config: String,
+        listener: Option<(Listener, String)>,
+    ) -> Self {
         Self {
             policy,
             config_fingerprint: Fingerprint::of(&config),
             config,
             record: Record::default(),
+            listener,
+        }
+    }
+
+    pub(crate) fn note<T>(&self, result: &Result<T, CallError>, now: Instant) {
+        let is_news = self.record.note(result, now);
+        if let (true, Some((listener, node_class))) = (is_news, &self.listener) {
+            listener.tell(node_class);
         }
     }
 }
@@ -162,7 +177,8 @@ impl Record {
         self.would_change.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn note<T>(&self, result: &Result<T, CallError>, now: Instant) {
+    /// Whether it failed and did not before, or the other way round.
+    fn note<T>(&self, result: &Result<T, CallError>, now: Instant) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let error = match result {
             Ok(_) => {
@@ -175,10 +191,13 @@ impl Record {
                 Some(format!("it {error}"))
             }
         };
-        *self
+        let mut last = self
             .last_error
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = error;
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_news = last.is_some() != error.is_some();
+        *last = error;
+        is_news
     }
 
     fn last_error(&self) -> Option<String> {

@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::LoadError;
 use crate::hook::Hook;
 use crate::link::{Link, Refused, Serving};
+use crate::listener::Listener;
 use crate::pack::unpack;
 use crate::policy::{Metadata, Policy};
 use crate::smoke;
@@ -29,6 +30,7 @@ pub struct Registry {
     /// One swap at a time: compiling uses a core, and the later of two swaps must win.
     swap: Mutex<Compiled>,
     allows_unpinned_bootstrap: bool,
+    listener: Option<Listener>,
 }
 
 /// Components that some chain still uses, so that the same bytes in two NodeClasses are compiled once.
@@ -53,6 +55,7 @@ impl Registry {
             chains: RwLock::default(),
             swap: Mutex::default(),
             allows_unpinned_bootstrap: false,
+            listener: None,
         }
     }
 
@@ -60,6 +63,13 @@ impl Registry {
     #[must_use]
     pub fn allowing_unpinned_bootstrap(mut self) -> Self {
         self.allows_unpinned_bootstrap = true;
+        self
+    }
+
+    /// The same, and the listener hears which class has a policy that begins to fail or answers again.
+    #[must_use]
+    pub fn telling(mut self, listener: Listener) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -93,7 +103,7 @@ impl Registry {
         };
         let (serving, refused, outcome) = match refused.filter(|it| it.is_same(&spec, bytes)) {
             Some(refused) => (old, Some(refused.clone()), Err(refused.error)),
-            None => match self.load(&mut compiled, &spec, bytes, old.as_ref()) {
+            None => match self.load(&mut compiled, (node_class, &spec), bytes, old.as_ref()) {
                 Ok((serving, loaded)) => (Some(serving), None, Ok(loaded)),
                 Err(error) => (old, Refused::new(&spec, bytes, &error), Err(error)),
             },
@@ -169,7 +179,7 @@ impl Registry {
     fn load(
         &self,
         compiled: &mut Compiled,
-        spec: &PolicySpec,
+        (node_class, spec): (&str, &PolicySpec),
         bytes: &[u8],
         old: Option<&Arc<Serving>>,
     ) -> Result<(Arc<Serving>, Loaded), LoadError> {
@@ -195,10 +205,9 @@ impl Registry {
         }
         check_config(&policy, &config, spec)?;
         smoke::call(&policy, &config, &spec.limits).map_err(LoadError::Smoke)?;
-        Ok((
-            Arc::new(Serving::new(policy, config)),
-            loaded,
-        ))
+        let listener = self.listener.clone();
+        let listener = listener.map(|it| (it, node_class.to_owned()));
+        Ok((Arc::new(Serving::new(policy, config, listener)), loaded))
     }
 
     fn compile(

@@ -111,6 +111,8 @@ names! {
     POLICY_SOURCE_NOT_FOUND = "PolicySourceNotFound";
     /// ECSNodeClass: the plugin refused its config; the message is the plugin's.
     POLICY_CONFIG_INVALID = "PolicyConfigInvalid";
+    /// ECSNodeClass: a policy serves, and its last call gave no answer; failurePolicy decides what that means for pods.
+    POLICY_CALL_FAILED = "PolicyCallFailed";
     /// ECSNodeClass: a policy is being fetched, compiled or tried.
     POLICY_LOADING = "PolicyLoading";
     /// The cloud could not be asked; the last known answer stays.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kerf_api::condition::{Condition, ConditionStatus, Conditions};
 use kerf_api::ecsnodeclass::EcsNodeClass;
+use kerf_api::ecsnodeclass::policy::{FailurePolicy, Policy, PolicyMode};
 use kerf_api::ecsnodeclass::status::{
     EcsNodeClassStatus, ImageStatus, PolicyState, PolicyStatus, SecurityGroupStatus, VSwitchStatus,
 };
@@ -83,7 +84,7 @@ pub fn status(
             obstacle,
         );
     }
-    set_policies(&mut conditions, policies);
+    set_policies(&mut conditions, &class.spec.policies, policies);
     if let Ok(resolved) = resolved {
         record(&mut status, resolved);
     }
@@ -92,27 +93,41 @@ pub fn status(
     status
 }
 
-fn set_policies(conditions: &mut Conditions, policies: &[PolicyStatus]) {
-    let failed = policies
-        .iter()
-        .filter(|it| matches!(it.state, PolicyState::Failed | PolicyState::Stale));
-    let failed: Vec<String> = failed
-        .map(|it| {
-            format!(
-                "policy {}: {}",
-                it.name,
-                it.last_error.as_deref().unwrap_or("not loaded")
-            )
-        })
-        .collect();
-    if failed.is_empty() {
+/// Not loaded comes before not answering: it is what has to be mended first.
+fn set_policies(conditions: &mut Conditions, declared: &[Policy], policies: &[PolicyStatus]) {
+    let is_loaded =
+        |it: &&PolicyStatus| !matches!(it.state, PolicyState::Failed | PolicyState::Stale);
+    let unloaded = policies.iter().filter(|it| !is_loaded(it)).map(|it| {
+        let error = it.last_error.as_deref().unwrap_or("not loaded");
+        format!("policy {}: {error}", it.name)
+    });
+    let unloaded: Vec<String> = unloaded.collect();
+    let silent = policies.iter().filter(is_loaded).filter_map(|it| {
+        let error = it.last_error.as_deref()?;
+        let what_follows = what_follows(declared.iter().find(|entry| entry.name == it.name));
+        Some(format!("policy {}: {error}; {what_follows}", it.name))
+    });
+    let silent: Vec<String> = silent.collect();
+    let (reason, problems) = if unloaded.is_empty() {
+        (reason::POLICY_CALL_FAILED, silent)
+    } else {
+        (reason::POLICY_LOAD_FAILED, unloaded)
+    };
+    if problems.is_empty() {
         conditions.set_true(condition::POLICIES_READY);
     } else {
-        conditions.set_false(
-            condition::POLICIES_READY,
-            reason::POLICY_LOAD_FAILED,
-            &failed.join("; "),
-        );
+        conditions.set_false(condition::POLICIES_READY, reason, &problems.join("; "));
+    }
+}
+
+fn what_follows(entry: Option<&Policy>) -> &'static str {
+    let is_enforced = entry.is_some_and(|it| it.mode != PolicyMode::Monitor);
+    let is_fatal = entry.is_some_and(|it| it.effective_failure_policy() == FailurePolicy::Fail);
+    match is_enforced && is_fatal {
+        true => {
+            "nothing is launched in its pools until it answers, because its failurePolicy is Fail"
+        }
+        false => "kerf goes on without it",
     }
 }
 

@@ -8,7 +8,8 @@ use crate::metrics::{Metrics, PolicyLabels};
 pub fn run(run: &PolicyRun, class: &str, metrics: &Metrics) {
     count(class, &run.policy, run.result.class(), metrics);
     if let RunResult::Failed(error) = &run.result {
-        tracing::warn!(nodeclass = %class, policy = %run.policy, %error, "policy call failed");
+        let elapsed_ms = run.elapsed.as_secs_f64() * 1e3;
+        tracing::warn!(nodeclass = %class, policy = %run.policy, %error, elapsed_ms, "policy call failed");
     }
     for line in &run.log {
         tracing::info!(nodeclass = %class, policy = %run.policy, level = ?line.level, text = %line.text, "policy log");
