@@ -22,14 +22,18 @@ pub mod prices;
 mod pull;
 mod region;
 mod resolve;
+mod shared;
 pub mod tags;
 pub mod unavailable;
 mod vswitches;
 
+pub use shared::TypeList;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_core::instance_type::InstanceType;
+use jiff::Timestamp;
+use kerf_core::ids::ZoneId;
 
 use crate::actions::cluster::AttachScript;
 use crate::error::CloudError;
@@ -40,10 +44,11 @@ use crate::provider::config::ProviderConfig;
 use crate::provider::describe::Describer;
 use crate::provider::events::{Announcement, announcements};
 use crate::provider::instance::{DeleteOutcome, Instance};
-use crate::provider::instance_types::{Sources, instance_types};
+use crate::provider::instance_types::{Sources, Zone, instance_types};
 use crate::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, NotReadyReason};
 use crate::provider::region::Region;
-use crate::provider::unavailable::UnavailableOfferings;
+use crate::provider::shared::{Inputs, SharedTypes};
+use crate::provider::unavailable::{OfferingKey, UnavailableOfferings};
 use crate::provider::vswitches::InFlight;
 use crate::rpc::Client;
 
@@ -66,6 +71,7 @@ pub(crate) struct Inner {
     unavailable: UnavailableOfferings,
     in_flight: InFlight,
     classes: Cache<String, ResolvedNodeClass>,
+    types: SharedTypes,
     scripts: Cache<ScriptKey, String>,
 }
 
@@ -82,6 +88,7 @@ impl Provider {
             unavailable: UnavailableOfferings::default(),
             in_flight: InFlight::default(),
             classes: Cache::new(config.resolve_ttl),
+            types: SharedTypes::default(),
             scripts: Cache::new(config.attach_script_ttl),
             client,
             config,
@@ -123,14 +130,12 @@ impl Provider {
         Ok(inner.classes.put(key, resolved))
     }
 
-    /// Every instance type that can be a node of this class, with its offerings, in name order.
+    /// Every instance type that can be a node of this class, with its offerings, in name order. While nothing changed it
+    /// is the list that was given last; equal types of several classes are one.
     ///
     /// # Errors
     /// When the type list or the cluster's network was never read and cannot be read now.
-    pub async fn instance_types(
-        &self,
-        class: &ResolvedNodeClass,
-    ) -> Result<Vec<InstanceType>, CloudError> {
+    pub async fn instance_types(&self, class: &ResolvedNodeClass) -> Result<TypeList, CloudError> {
         let inner = &*self.inner;
         let (types, stock, discounts, cni) = futures::join!(
             inner.region.types(),
@@ -138,23 +143,30 @@ impl Provider {
             inner.region.discounts(),
             inner.region.cni(&class.cluster_id),
         );
+        let (types, cni) = (types?, cni?);
         let now = inner.client.now();
-        let has_addresses = |zone: &str| {
-            let is_blocked = |id: &str| inner.unavailable.is_vswitch_blocked(id, now);
-            inner
-                .in_flight
-                .pick(&class.vswitches, zone, 1, is_blocked)
-                .is_some()
+        let zones = inner.zones(class, now);
+        let inputs = Inputs {
+            types: Arc::downgrade(&types),
+            stock: Arc::downgrade(&stock),
+            discounts: Arc::downgrade(&discounts),
+            cni,
+            zones: zones.clone(),
+            marks: inner.unavailable.snapshot(now),
+            class: class.clone(),
         };
-        Ok(instance_types(&Sources {
-            class,
-            config: &inner.config,
-            cni: cni?,
-            types: &*types?,
-            stock: &stock,
-            discounts: &discounts,
-            mark: &|key| inner.unavailable.reason(key, now),
-            has_addresses: &has_addresses,
+        let mark = |key: OfferingKey<'_>| inner.unavailable.reason(key, now);
+        Ok(inner.types.list(inputs, || {
+            instance_types(Sources {
+                class,
+                config: &inner.config,
+                cni,
+                types: &types,
+                stock: &stock,
+                discounts: &discounts,
+                mark: &mark,
+                zones: &zones,
+            })
         }))
     }
 
@@ -272,6 +284,18 @@ impl Provider {
 }
 
 impl Inner {
+    fn zones(&self, class: &ResolvedNodeClass, now: Timestamp) -> Vec<Zone> {
+        let is_blocked = |id: &str| self.unavailable.is_vswitch_blocked(id, now);
+        let zone = |id: &str| Zone {
+            id: ZoneId::from(id),
+            has_addresses: self
+                .in_flight
+                .pick(&class.vswitches, id, 1, is_blocked)
+                .is_some(),
+        };
+        class.zone_ids().into_iter().map(zone).collect()
+    }
+
     /// Deletes what must not stay, with patience: a new instance cannot be deleted while it is being made.
     async fn discard(&self, ids: &[String]) {
         let deadline = tokio::time::Instant::now() + DISCARD_WAIT;

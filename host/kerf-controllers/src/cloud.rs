@@ -1,14 +1,16 @@
 //! The cloud as reconcilers call it: each call is timed and counted under Karpenter's names.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use kerf_cloud::CloudError;
-use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use kerf_cloud::provider::events::Announcement;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance};
 use kerf_cloud::provider::launch::{Attempt, LaunchOutcome, LaunchRequest};
 use kerf_cloud::provider::unavailable::UnavailableOfferings;
-use kerf_core::instance_type::InstanceType;
-use std::sync::Arc;
+use kerf_cloud::provider::{Provider, TypeList};
+use kerf_cloud::rpc::ActionStats;
 use tokio::time::Instant;
 
 use crate::metrics::cloud::{CallError, CloudMetrics};
@@ -43,6 +45,12 @@ impl Cloud {
         }
     }
 
+    /// What requests have cost, by action.
+    #[must_use]
+    pub fn request_stats(&self) -> BTreeMap<&'static str, ActionStats> {
+        self.provider.client().stats()
+    }
+
     /// The marks that launch failures left.
     #[must_use]
     pub fn unavailable(&self) -> &UnavailableOfferings {
@@ -70,10 +78,7 @@ impl Calls<'_> {
     ///
     /// # Errors
     /// As there.
-    pub async fn instance_types(
-        &self,
-        class: &ResolvedNodeClass,
-    ) -> Result<Vec<InstanceType>, CloudError> {
+    pub async fn instance_types(&self, class: &ResolvedNodeClass) -> Result<TypeList, CloudError> {
         let call = Box::pin(self.cloud.provider.instance_types(class));
         self.timed("GetInstanceTypes", call, failed).await
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::event;
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_cloud::provider::TypeList;
 use kerf_cloud::provider::class::{ResolveProblem, ResolvedNodeClass};
 use kerf_core::ids::ZoneId;
-use kerf_core::instance_type::InstanceType;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
@@ -37,7 +37,7 @@ pub struct ClassState {
     /// What the selectors found.
     pub resolved: Arc<ResolvedNodeClass>,
     /// In name order.
-    pub instance_types: Arc<Vec<Arc<InstanceType>>>,
+    pub instance_types: TypeList,
     /// Free addresses per zone.
     pub free_ips: BTreeMap<ZoneId, u64>,
     /// Whether zones are kept in balance before prices are compared.
@@ -181,7 +181,7 @@ pub async fn load(
     Ok(Arc::new(ClassState {
         hash: hash.to_owned(),
         resolved: Arc::clone(resolved),
-        instance_types: Arc::new(types.into_iter().map(Arc::new).collect()),
+        instance_types: types,
         free_ips: catalog::free_ips(resolved),
         is_zone_balanced,
     }))

@@ -76,10 +76,10 @@ pub struct Offering {
     pub is_stock_uncertain: bool,
     /// The reservation, when `capacity_type` is reserved.
     pub reservation: Option<Reservation>,
-    /// Capacity that differs from the instance type's.
-    pub capacity_override: Option<Resources>,
+    /// Capacity that differs from the instance type's; boxed like the next, because thousands of offerings have neither.
+    pub capacity_override: Option<Box<Resources>>,
     /// Overhead that differs from the instance type's.
-    pub overhead_override: Option<Resources>,
+    pub overhead_override: Option<Box<Resources>>,
 }
 
 impl Offering {
@@ -197,7 +197,7 @@ impl InstanceType {
     pub fn capacity_of<'a>(&'a self, offering: &'a Offering) -> &'a Resources {
         offering
             .capacity_override
-            .as_ref()
+            .as_deref()
             .unwrap_or(&self.capacity)
     }
 
@@ -206,7 +206,7 @@ impl InstanceType {
         let capacity = self.capacity_of(offering);
         let overhead = offering
             .overhead_override
-            .as_ref()
+            .as_deref()
             .unwrap_or(&self.overhead);
         allocatable(capacity, overhead)
     }

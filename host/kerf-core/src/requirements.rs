@@ -1,14 +1,40 @@
 //! A set of requirements, one per label key, and the questions that scheduling asks of two such sets.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::labels;
 use crate::requirement::Requirement;
 
 /// Requirements by (normalised) key. Adding one to a key that has one intersects them.
+///
+/// A copy of a set shares its requirements with it, and sets that [`Requirements::share`] with each other have equal ones
+/// once: a thousand instance types have few different ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Requirements(BTreeMap<String, Requirement>);
+pub struct Requirements(
+    /// In key order, one per key.
+    Vec<Arc<Requirement>>,
+);
+
+/// Requirements that several sets have, each kept once.
+#[derive(Debug, Default)]
+pub struct SharedRequirements(BTreeSet<Arc<Requirement>>);
+
+impl SharedRequirements {
+    /// Forgets those that no set has any more.
+    pub fn prune(&mut self) {
+        self.0.retain(|it| Arc::strong_count(it) > 1);
+    }
+
+    fn one(&mut self, requirement: &Arc<Requirement>) -> Arc<Requirement> {
+        if let Some(known) = self.0.get(requirement) {
+            return Arc::clone(known);
+        }
+        self.0.insert(Arc::clone(requirement));
+        Arc::clone(requirement)
+    }
+}
 
 /// Whether keys that the left side does not define may take any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +69,33 @@ impl Requirements {
 
     /// Adds a requirement, intersecting it with what the key already has.
     pub fn add(&mut self, requirement: Requirement) {
-        match self.0.get_mut(requirement.key()) {
-            Some(own) => *own = own.intersection(&requirement),
-            None => drop(self.0.insert(requirement.key().to_owned(), requirement)),
-        }
+        self.add_shared(&Arc::new(requirement));
     }
 
     /// Adds every requirement of the other set.
     pub fn add_all(&mut self, other: &Self) {
-        for requirement in other.iter() {
-            self.add(requirement.clone());
+        for requirement in &other.0 {
+            self.add_shared(requirement);
         }
+    }
+
+    fn add_shared(&mut self, requirement: &Arc<Requirement>) {
+        match self.slot(requirement.key()) {
+            Ok(idx) => self.0[idx] = Arc::new(self.0[idx].intersection(requirement)),
+            Err(idx) => self.0.insert(idx, Arc::clone(requirement)),
+        }
+    }
+
+    /// Takes equal requirements from `known`, and leaves there those that were new to it.
+    pub fn share(&mut self, known: &mut SharedRequirements) {
+        for requirement in &mut self.0 {
+            *requirement = known.one(requirement);
+        }
+        self.0.shrink_to_fit();
+    }
+
+    fn slot(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|it| it.key().cmp(key))
     }
 
     /// Both sets together; none when they contradict each other, so that no node meets both.
@@ -75,29 +117,33 @@ impl Requirements {
 
     /// Takes a key away.
     pub fn remove(&mut self, key: &str) -> Option<Requirement> {
-        self.0.remove(key)
+        let idx = self.slot(key).ok()?;
+        Some(Arc::unwrap_or_clone(self.0.remove(idx)))
     }
 
     /// Replaces what the key has.
     pub fn replace(&mut self, requirement: Requirement) {
-        self.0.insert(requirement.key().to_owned(), requirement);
+        let requirement = Arc::new(requirement);
+        match self.slot(requirement.key()) {
+            Ok(idx) => self.0[idx] = requirement,
+            Err(idx) => self.0.insert(idx, requirement),
+        }
     }
 
     /// The requirement on a (canonical) key.
     pub fn on(&self, key: &str) -> Option<&Requirement> {
-        self.0.get(key)
+        self.slot(key).ok().map(|idx| &*self.0[idx])
     }
 
     /// Whether the (canonical) key may have this value; a key without a requirement may have any.
     pub fn allows(&self, key: &str, value: &str) -> bool {
-        self.0
-            .get(key)
+        self.on(key)
             .is_none_or(|requirement| requirement.has(value))
     }
 
     /// All requirements by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Requirement> {
-        self.0.values()
+        self.0.iter().map(|it| &**it)
     }
 
     /// Whether there is none.
@@ -200,5 +246,27 @@ impl fmt::Display for Incompatibility {
             ),
             (None, None) => write!(f, "wants {}, a label without known values", self.wanted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_requirements_of_several_sets_are_kept_once() {
+        let set = |name: &str| Requirements::from_labels([("arch", "amd64"), ("name", name)]);
+        let (mut a, mut b) = (set("a"), set("b"));
+        let mut known = SharedRequirements::default();
+
+        a.share(&mut known);
+        b.share(&mut known);
+
+        assert_eq!((&a, &b), (&set("a"), &set("b")));
+        let at = |set: &Requirements, key: &str| std::ptr::from_ref(set.on(key).unwrap());
+        assert_eq!(at(&a, "arch"), at(&b, "arch"));
+        drop(b);
+        known.prune();
+        assert_eq!(known.0.len(), 2);
     }
 }

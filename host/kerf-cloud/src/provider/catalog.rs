@@ -338,7 +338,7 @@ fn known_zones(region: &str) -> Result<Vec<String>, CatalogError> {
 }
 
 fn price(region: &str, name: &str, capacity_type: CapacityType) -> (Option<f64>, PriceSource) {
-    let (price, source) = prices::price(region, name, "", capacity_type, &SpotDiscounts::new());
+    let (price, source) = prices::price(region, name, "", capacity_type, &SpotDiscounts::default());
     (price.per_hour(), source)
 }
 

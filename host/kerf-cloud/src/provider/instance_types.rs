@@ -1,6 +1,8 @@
 //! Instance types as the scheduler takes them: facts, capacity model, prices and stock put together for one class.
 
+use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
+use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 
 use crate::provider::capacity::{NodeCapacity, cannot_join, node_capacity};
@@ -24,18 +26,24 @@ pub(crate) struct Sources<'a> {
     pub(crate) discounts: &'a SpotDiscounts,
     /// Why an offering was marked, if it was.
     pub(crate) mark: &'a dyn Fn(OfferingKey<'_>) -> Option<String>,
-    /// Whether a zone has a vSwitch with addresses.
-    pub(crate) has_addresses: &'a dyn Fn(&str) -> bool,
+    pub(crate) zones: &'a [Zone],
+}
+
+/// A zone of a class. Its name is shared by all offerings in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Zone {
+    pub(crate) id: ZoneId,
+    /// Whether it has a vSwitch with addresses.
+    pub(crate) has_addresses: bool,
 }
 
 /// All types that are sold in the class's zones, in name order. What has no stock stays, as not available: a type that
 /// vanished from the list would make its running nodes look drifted.
-pub(crate) fn instance_types(sources: &Sources<'_>) -> Vec<InstanceType> {
-    sources
-        .types
-        .values()
-        .filter_map(|facts| instance_type(facts, sources))
-        .collect()
+pub(crate) fn instance_types<'a>(
+    sources: Sources<'a>,
+) -> impl Iterator<Item = InstanceType> + use<'a> {
+    let types = sources.types.values();
+    types.filter_map(move |facts| instance_type(facts, &sources))
 }
 
 fn instance_type(facts: &TypeFacts, sources: &Sources<'_>) -> Option<InstanceType> {
@@ -107,11 +115,9 @@ fn unusable(facts: &TypeFacts, class: &ResolvedNodeClass, cni: CniMode) -> Optio
 }
 
 fn offerings(facts: &TypeFacts, sources: &Sources<'_>) -> Vec<Offering> {
-    let zones = sources.class.zone_ids();
     let both = [CapacityType::OnDemand, CapacityType::Spot];
-    let pairs = zones
-        .into_iter()
-        .flat_map(|zone| both.map(|capacity_type| (zone, capacity_type)));
+    let zones = sources.zones.iter();
+    let pairs = zones.flat_map(|zone| both.map(|capacity_type| (zone, capacity_type)));
     pairs
         .filter_map(|(zone, capacity_type)| offering(facts, zone, capacity_type, sources))
         .collect()
@@ -119,7 +125,7 @@ fn offerings(facts: &TypeFacts, sources: &Sources<'_>) -> Vec<Offering> {
 
 fn offering(
     facts: &TypeFacts,
-    zone_id: &str,
+    zone: &Zone,
     capacity_type: CapacityType,
     sources: &Sources<'_>,
 ) -> Option<Offering> {
@@ -129,15 +135,15 @@ fn offering(
         discounts: sources.discounts,
         prices: &sources.config.prices,
     };
-    let mut offering = market.offering(&facts.name, zone_id, capacity_type)?;
+    let mut offering = market.offering(&facts.name, &zone.id, capacity_type)?;
     if offering.is_available() {
         let key = OfferingKey {
             instance_type: &facts.name,
             family: &facts.family,
-            zone_id,
+            zone_id: &zone.id,
             capacity_type,
         };
-        offering.unavailable = if (sources.has_addresses)(zone_id) {
+        offering.unavailable = if zone.has_addresses {
             (sources.mark)(key).map(|reason| format!("a launch failed recently: {reason}"))
         } else {
             Some("no free addresses in the zone's vSwitches".to_owned())
@@ -160,25 +166,30 @@ impl Market<'_> {
     pub(super) fn offering(
         &self,
         instance_type: &str,
-        zone_id: &str,
+        zone: &ZoneId,
         capacity_type: CapacityType,
     ) -> Option<Offering> {
-        let stock = self.stock.has(instance_type, zone_id, capacity_type);
+        let stock = self.stock.has(instance_type, zone, capacity_type);
         if stock == Some(StockState::NotSold) {
             return None;
         }
-        let given = (instance_type.to_owned(), zone_id.to_owned(), capacity_type);
-        let price = match self.prices.get(&given) {
-            Some(price) => *price,
-            None => {
-                let (region, discounts) = (self.region_id, self.discounts);
-                prices::price(region, instance_type, zone_id, capacity_type, discounts).0
-            }
-        };
-        let mut offering = Offering::new(zone_id, capacity_type, price);
+        let price = self.price(instance_type, zone, capacity_type);
+        let mut offering = Offering::new(zone.clone(), capacity_type, price);
         offering.unavailable = (stock == Some(StockState::SoldOut)).then(|| "no stock".to_owned());
         offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
         Some(offering)
+    }
+
+    fn price(&self, instance_type: &str, zone: &str, capacity_type: CapacityType) -> Price {
+        // Mostly nobody gave any, and a key is two strings.
+        let given = (!self.prices.is_empty()).then(|| {
+            let key = (instance_type.to_owned(), zone.to_owned(), capacity_type);
+            self.prices.get(&key).copied()
+        });
+        let (region, discounts) = (self.region_id, self.discounts);
+        given.flatten().unwrap_or_else(|| {
+            prices::price(region, instance_type, zone, capacity_type, discounts).0
+        })
     }
 }
 

@@ -39,8 +39,34 @@ pub enum PriceSource {
     Unknown,
 }
 
-/// What was learnt from the spot market: per cent of the on-demand price by (type, zone).
-pub type SpotDiscounts = BTreeMap<(String, String), u32>;
+/// What was learnt from the spot market: per cent of the on-demand price. By zone and then by type, because the names of
+/// zones would be most of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpotDiscounts(BTreeMap<String, BTreeMap<Box<str>, u32>>);
+
+impl SpotDiscounts {
+    fn percent(&self, instance_type: &str, zone_id: &str) -> Option<u32> {
+        self.0.get(zone_id)?.get(instance_type).copied()
+    }
+
+    /// Whether nothing was learnt.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<((String, String), u32)> for SpotDiscounts {
+    /// From rows of type, zone and per cent.
+    fn from_iter<I: IntoIterator<Item = ((String, String), u32)>>(rows: I) -> Self {
+        let mut discounts = Self::default();
+        for ((instance_type, zone_id), percent) in rows {
+            let zone = discounts.0.entry(zone_id).or_default();
+            zone.insert(instance_type.into(), percent);
+        }
+        discounts
+    }
+}
 
 /// Prices that somebody gave, by type, zone and capacity type: they come before every layer.
 pub type PriceList = BTreeMap<(String, String, CapacityType), Price>;
@@ -61,13 +87,12 @@ pub fn price(
     match capacity_type {
         CapacityType::OnDemand | CapacityType::Reserved => (on_demand, source),
         CapacityType::Spot => {
-            let key = (instance_type.to_owned(), zone_id.to_owned());
             match discounts
-                .get(&key)
-                .filter(|percent| (1..=100).contains(*percent))
+                .percent(instance_type, zone_id)
+                .filter(|percent| (1..=100).contains(percent))
             {
                 Some(percent) => {
-                    let part = f64::from(*percent) / 100.0;
+                    let part = f64::from(percent) / 100.0;
                     (
                         Price::from_per_hour(on_demand_per_hour * part),
                         PriceSource::Live,
@@ -121,7 +146,8 @@ mod tests {
     use super::*;
 
     fn ask(region: &str, name: &str, capacity_type: CapacityType) -> (Option<f64>, PriceSource) {
-        let discounts = SpotDiscounts::from([(("ecs.g7.xlarge".to_owned(), "h".to_owned()), 20)]);
+        let discounts =
+            SpotDiscounts::from_iter([(("ecs.g7.xlarge".to_owned(), "h".to_owned()), 20)]);
         let (price, source) = price(region, name, "h", capacity_type, &discounts);
         (price.per_hour(), source)
     }

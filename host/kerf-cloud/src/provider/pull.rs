@@ -56,7 +56,7 @@ fn offerings(
         .flat_map(|zone| both.map(|capacity_type| (zone, capacity_type)));
     pairs
         .filter_map(|(zone, capacity_type)| {
-            let offering = market.offering(instance_type, zone, capacity_type)?;
+            let offering = market.offering(instance_type, &zone.as_str().into(), capacity_type)?;
             Some(CatalogOffering {
                 zone: zone.clone(),
                 capacity_type: capacity_type.as_str().to_owned(),
@@ -118,7 +118,7 @@ mod tests {
             facts.gpu_memory_gib = 24;
         };
 
-        let pulled = pull(edit, &SpotDiscounts::new());
+        let pulled = pull(edit, &SpotDiscounts::default());
 
         let mut facts = TypeFacts::plain("ecs.g7.xlarge");
         edit(&mut facts);
@@ -130,14 +130,14 @@ mod tests {
 
     #[test]
     fn what_could_not_be_asked_is_told() {
-        let blind = pull(|_| {}, &SpotDiscounts::new()).source;
+        let blind = pull(|_| {}, &SpotDiscounts::default()).source;
 
         assert_eq!(
             blind,
             "an account at 1970-01-01T00:00:00Z, list prices of 2025-09, spot estimated; stock unknown: on-demand, spot"
         );
         let key = ("ecs.g7.xlarge".to_owned(), "z".to_owned());
-        let seen = pull(|_| {}, &SpotDiscounts::from([(key, 30)]));
+        let seen = pull(|_| {}, &SpotDiscounts::from_iter([(key, 30)]));
         assert!(
             seen.source.contains("spot as of the market"),
             "{}",

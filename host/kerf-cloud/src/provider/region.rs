@@ -24,10 +24,29 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Types by name.
 pub(crate) type Types = BTreeMap<String, TypeFacts>;
 
+/// What the two markets say of a type in a zone; `None` where it is not listed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Markets {
+    on_demand: Option<RowStock>,
+    spot: Option<RowStock>,
+}
+
+impl Markets {
+    /// What one says; reservations have no market.
+    fn of(&mut self, capacity_type: CapacityType) -> Option<&mut Option<RowStock>> {
+        match capacity_type {
+            CapacityType::OnDemand => Some(&mut self.on_demand),
+            CapacityType::Spot => Some(&mut self.spot),
+            CapacityType::Reserved => None,
+        }
+    }
+}
+
 /// What the stock table says of (type, zone, capacity type).
 #[derive(Debug, Default)]
 pub(crate) struct Stock {
-    rows: BTreeMap<(String, String, CapacityType), RowStock>,
+    /// By zone and then by type, because the names of zones would be most of it.
+    rows: BTreeMap<String, BTreeMap<Box<str>, Markets>>,
     /// Markets that could be asked; of the others nothing is known, which is not the same as sold out.
     known: BTreeSet<CapacityType>,
 }
@@ -43,8 +62,10 @@ impl Stock {
         if !self.known.contains(&capacity_type) {
             return None;
         }
-        let key = (instance_type.to_owned(), zone_id.to_owned(), capacity_type);
-        Some(match self.rows.get(&key) {
+        let zone = self.rows.get(zone_id);
+        let mut markets = zone.and_then(|zone| zone.get(instance_type)).copied();
+        let row = markets.as_mut().and_then(|it| *it.of(capacity_type)?);
+        Some(match row {
             Some(RowStock::Promised) => StockState::InStock,
             Some(RowStock::Unpromised) => StockState::Unpromised,
             Some(RowStock::None) => StockState::SoldOut,
@@ -65,12 +86,13 @@ impl Stock {
             let rows = resources
                 .filter(|resource| matches!(resource.kind.as_str(), "" | "InstanceType"))
                 .flat_map(|resource| resource.supported_resources.supported_resource);
+            let known = self.rows.entry(zone.zone_id).or_default();
             for row in rows {
-                let stock = row.stock();
-                let key = (row.value, zone.zone_id.clone(), capacity_type);
+                let stock = Some(row.stock());
                 // A type may be listed twice; stock in one listing is stock.
-                let known = self.rows.entry(key).or_insert(stock);
-                *known = stock.max(*known);
+                if let Some(market) = known.entry(row.value.into()).or_default().of(capacity_type) {
+                    *market = stock.max(*market);
+                }
             }
         }
     }

@@ -277,7 +277,7 @@ async fn a_catalog_that_was_pulled_says_what_the_live_account_says() {
     let offline = offline::instance_types(&class, &read, CniMode::TerwayShared, &config);
     let live = cloud.provider.instance_types(&class).await.unwrap();
     assert!(live.len() > 500, "{}", live.len());
-    assert_eq!(offline, live);
+    assert!(offline.iter().eq(live.iter().map(|it| &**it)));
     assert!(
         read.source.contains("spot as of the market"),
         "{}",

@@ -206,7 +206,7 @@ fn overlaid(instance_type: &InstanceType, cells: &[Cell<'_>]) -> InstanceType {
         if common.is_none() || offering.capacity_override.is_some() {
             let mut capacity = instance_type.capacity_of(before).clone();
             set_all(&mut capacity, &cell.added);
-            offering.capacity_override = Some(capacity);
+            offering.capacity_override = Some(Box::new(capacity));
         }
     }
     changed

@@ -174,7 +174,7 @@ fn capacity_is_added_where_the_overlay_speaks_of_it_and_overrides_are_kept() {
     let mut pool = pool("general");
     let mut own = (*pool.instance_types[0]).clone();
     let overridden = Resources::of(4000, 6 << 30).with("pods", 64);
-    own.offerings[1].capacity_override = Some(overridden);
+    own.offerings[1].capacity_override = Some(Box::new(overridden));
     Arc::make_mut(&mut pool.instance_types)[0] = Arc::new(own);
     let overlays = [
         adding("a", 5, 4, on(labels::INSTANCE_TYPE, "ecs.a")),

@@ -179,11 +179,7 @@ impl PoolEntry {
             let (first, only_here) = &group[0];
             let load = daemons.with(only_here);
             let allocatable = instance_type.allocatable_of(first);
-            let capacity = first
-                .capacity_override
-                .as_ref()
-                .unwrap_or(&instance_type.capacity)
-                .clone();
+            let capacity = instance_type.capacity_of(first).clone();
             let sales = self.sales.len()..self.sales.len() + group.len();
             self.sales
                 .extend(group.iter().map(|(offering, _)| Sale::new(offering, said)));
@@ -228,8 +224,8 @@ type GroupKey<'a> = (
 fn group_key(offering: &Offering) -> GroupKey<'_> {
     let reservation = offering.reservation.as_ref().map(|it| &it.id);
     (
-        offering.capacity_override.as_ref(),
-        offering.overhead_override.as_ref(),
+        offering.capacity_override.as_deref(),
+        offering.overhead_override.as_deref(),
         reservation,
     )
 }

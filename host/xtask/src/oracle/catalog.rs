@@ -78,7 +78,7 @@ fn read_offering(value: &Value) -> Result<Offering> {
         .context("an offering without a price")?;
     let optional = |name: &str| match &value[name] {
         Value::Null => Ok(None),
-        list => read_resources(list).map(Some),
+        list => read_resources(list).map(Box::new).map(Some),
     };
     let mut offering = Offering::new(zone, capacity_type, Price::from_micros(price));
     offering.unavailable = value["unavailable"].as_str().map(str::to_owned);
