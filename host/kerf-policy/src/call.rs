@@ -1,6 +1,7 @@
 //! One call: a fresh store with its limits, the log that the guest may write, and what became of it.
 
 use crate::bindings::selection::kerf::policy::{log, types};
+use crate::engine::Engine;
 use crate::error::CallError;
 use crate::limits::{
     CallLimits, HANDLES_MAX, INSTANCES_MAX, LOG_LINE_CHARS_MAX, LOG_LINES_MAX, MEMORIES_MAX,
@@ -93,13 +94,14 @@ struct Overdue;
 
 /// Runs `body` in a new store with `fuel` and `limits`, and drops the store.
 pub(crate) fn run<T>(
-    engine: &wasmtime::Engine,
+    engine: &Engine,
     limits: &CallLimits,
     fuel: u64,
     body: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
     let started = Instant::now();
-    let mut store = new_store(engine, limits, fuel, started);
+    let _ticking = engine.during_call();
+    let mut store = new_store(engine.wasmtime(), limits, fuel, started);
     let outcome = body(&mut store);
     let fuel_left = store.get_fuel().unwrap_or(0);
     let result = outcome.map_err(|error| classify(&error, store.data(), limits, fuel));

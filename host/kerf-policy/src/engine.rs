@@ -1,9 +1,10 @@
-//! The one wasmtime engine of the process, and the thread that moves its epoch.
+//! The one wasmtime engine of the process.
 
 use crate::bindings::selection;
 use crate::call::HostState;
 use crate::compile::Compiler;
-use crate::limits::{STACK_BYTES_MAX, TICK};
+use crate::limits::STACK_BYTES_MAX;
+use crate::ticker::{Ticker, Ticking};
 use std::fmt;
 use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker};
@@ -19,6 +20,7 @@ struct Inner {
     /// Offers `kerf:policy/log` and nothing else: what is not here cannot be called.
     linker: Linker<HostState>,
     compiler: Option<Arc<Compiler>>,
+    ticker: Ticker,
 }
 
 /// The engine could not be made: our fault or the machine's, never a policy's.
@@ -44,12 +46,19 @@ impl Engine {
         let mut linker = Linker::new(&wasmtime);
         selection::SelectionPlugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
             .map_err(EngineError::Configure)?;
-        start_ticker(&wasmtime).map_err(EngineError::StartTicker)?;
+        let ticked = wasmtime.weak();
+        let tick = move || {
+            if let Some(engine) = ticked.upgrade() {
+                engine.increment_epoch();
+            }
+        };
+        let ticker = Ticker::start(tick).map_err(EngineError::StartTicker)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 wasmtime,
                 linker,
                 compiler,
+                ticker,
             }),
         })
     }
@@ -60,6 +69,11 @@ impl Engine {
 
     pub(crate) fn compiler(&self) -> Option<&Compiler> {
         self.inner.compiler.as_deref()
+    }
+
+    /// Overdue calls are ended from here to the end of the guard.
+    pub(crate) fn during_call(&self) -> Ticking<'_> {
+        self.inner.ticker.during_call()
     }
 
     pub(crate) fn linker(&self) -> &Linker<HostState> {
@@ -86,19 +100,4 @@ pub(crate) fn config() -> wasmtime::Config {
         // All of the contract's functions are synchronous.
         .concurrency_support(false);
     config
-}
-
-fn start_ticker(engine: &wasmtime::Engine) -> std::io::Result<()> {
-    let engine = engine.weak();
-    let tick = move || {
-        while let Some(engine) = engine.upgrade() {
-            engine.increment_epoch();
-            drop(engine);
-            std::thread::sleep(TICK);
-        }
-    };
-    std::thread::Builder::new()
-        .name("kerf-policy-tick".into())
-        .spawn(tick)
-        .map(drop)
 }

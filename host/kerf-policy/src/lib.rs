@@ -29,6 +29,7 @@ mod seam;
 mod selection;
 mod smoke;
 mod spec;
+mod ticker;
 mod world;
 
 pub use bindings::selection::kerf::policy::log::Level as LogLevel;

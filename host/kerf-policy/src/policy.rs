@@ -127,7 +127,7 @@ impl Policy {
         }
         let limits = limits.for_loading();
         let world = &self.world;
-        call::run(self.engine.wasmtime(), &limits, limits.fuel(0), |store| {
+        call::run(&self.engine, &limits, limits.fuel(0), |store| {
             world.validate_config(store, config)
         })
         .result
@@ -149,7 +149,7 @@ impl Policy {
     /// Makes an instance, as each call does first, and drops it: what a call costs before it does anything.
     pub fn instantiate(&self, limits: &CallLimits) -> CallReport<()> {
         let world = &self.world;
-        call::run(self.engine.wasmtime(), limits, limits.fuel(0), |store| {
+        call::run(&self.engine, limits, limits.fuel(0), |store| {
             world.instantiate(store)
         })
     }
@@ -178,7 +178,7 @@ impl Policy {
             Ok(fuel) => fuel,
             Err(error) => return CallReport::failed(error),
         };
-        let report = call::run(self.engine.wasmtime(), limits, fuel, |store| {
+        let report = call::run(&self.engine, limits, fuel, |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin
                 .kerf_policy_instance_selection()
@@ -205,7 +205,7 @@ impl Policy {
             Ok(fuel) => fuel,
             Err(error) => return CallReport::failed(error),
         };
-        let report = call::run(self.engine.wasmtime(), limits, fuel, |store| {
+        let report = call::run(&self.engine, limits, fuel, |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin
                 .kerf_policy_pricing_preference()
@@ -224,7 +224,7 @@ impl Policy {
         let World::Bootstrap(pre) = &self.world else {
             return self.wrong_hook(Hook::BootstrapUserData);
         };
-        let report = call::run(self.engine.wasmtime(), limits, limits.fuel(0), |store| {
+        let report = call::run(&self.engine, limits, limits.fuel(0), |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin.kerf_policy_bootstrap_userdata().call_render(
                 store,
@@ -266,7 +266,7 @@ impl fmt::Debug for Policy {
 
 fn describe(engine: &Engine, world: &World) -> Result<Metadata, LoadError> {
     let limits = CallLimits::default().for_loading();
-    let report = call::run(engine.wasmtime(), &limits, limits.fuel(0), |store| {
+    let report = call::run(engine, &limits, limits.fuel(0), |store| {
         world.describe(store)
     });
     parse_metadata(report.result.map_err(LoadError::Describe)?)
