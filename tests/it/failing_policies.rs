@@ -8,6 +8,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
+use crate::events::note;
 use crate::policies::{MANIFESTS, put_config_map, until_policy};
 use crate::stage::{Stage, root};
 
@@ -88,6 +89,8 @@ fn a_policy_that_always_traps_stops_no_pod_under_ignore_and_every_one_under_fail
         condition.message.contains("goes on without it"),
         "{condition:?}"
     );
+    let note = note(&stage, "ECSNodeClass", "default", "PolicyCallFailed");
+    assert!(note.contains("policy family gave no answer"), "{note}");
 
     stage.apply(&manifests("Fail", ""));
     stage.apply(&crate::scenarios::deployment(

@@ -16,6 +16,7 @@ mod definitions;
 mod disruption;
 mod docs;
 mod doctor;
+mod events;
 mod explain;
 mod failing_policies;
 mod installers;

@@ -17,7 +17,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::events::EventType;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::api_call::bounded;
 use crate::clock;
@@ -142,6 +142,32 @@ impl Events {
         reason: &str,
         note: &str,
     ) {
+        if let Some(job) = self.job(type_, object, reason, note) {
+            // The writer ends with the process only.
+            let _ = self.queue.send(job).await;
+        }
+    }
+
+    /// As [`Self::publish`], for whoever may not wait: while too many events wait to be written, this one is left out.
+    pub fn offer(&self, type_: EventType, object: &ObjectReference, reason: &str, note: &str) {
+        let Some(job) = self.job(type_, object, reason, note) else {
+            return;
+        };
+        if let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.queue.try_send(job) {
+            // The next one is new.
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.remove(&job.key);
+        }
+    }
+
+    /// What is to be written of an event now, if anything.
+    fn job(
+        &self,
+        type_: EventType,
+        object: &ObjectReference,
+        reason: &str,
+        note: &str,
+    ) -> Option<Job> {
         let now = clock::now();
         let note = shorten(note, NOTE_MAX_BYTES);
         let key = key(object, reason, &note);
@@ -150,7 +176,7 @@ impl Events {
             decide(&mut told, key, object, now)
         };
         let call = match write {
-            Write::Nothing => return,
+            Write::Nothing => return None,
             Write::New { name } => {
                 let event = self.event(name, type_, object, (reason, note), now);
                 Call::Create(Box::new(event))
@@ -164,13 +190,11 @@ impl Events {
             }
         };
         let namespace = object.namespace.as_deref().unwrap_or("default").to_owned();
-        let job = Job {
+        Some(Job {
             key,
             namespace,
             call,
-        };
-        // The writer ends with the process only.
-        let _ = self.queue.send(job).await;
+        })
     }
 
     fn event(

@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kerf_api::names::{annotation, condition, event};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_cloud::provider::instance::{Instance, parse_provider_id};
+use kerf_cloud::provider::instance::{DeleteOutcome, Instance, parse_provider_id};
+use kerf_cloud::provider::tags;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::runtime::events::EventType;
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::{Instant, interval};
 
 use crate::api_call::bounded;
@@ -151,9 +154,31 @@ async fn delete_orphans(
     if ripe.is_empty() {
         return;
     }
-    for (instance, outcome) in context.cloud.on(CONTROLLER).delete(&ripe).await {
-        tracing::warn!(%instance, ?outcome, "deleted an instance of ours that no NodeClaim claims");
+    for (id, outcome) in context.cloud.on(CONTROLLER).delete(&ripe).await {
+        tracing::warn!(instance = %id, ?outcome, "deleted an instance of ours that no NodeClaim claims");
         context.metrics.orphans_deleted.inc();
+        let instance = instances.iter().find(|it| it.id == id);
+        let claim = instance.and_then(|it| it.tags.get(tags::NODE_CLAIM));
+        if let (Some(claim), DeleteOutcome::Accepted) = (claim, &outcome) {
+            let note = format!(
+                "deleted instance {id}, which carries this NodeClaim's tags and which no NodeClaim claims"
+            );
+            let object = claim_reference(claim);
+            let events = &context.events;
+            events
+                .publish(EventType::Warning, &object, event::ORPHAN_DELETED, &note)
+                .await;
+        }
+    }
+}
+
+/// A claim that is gone, as the tags of its instance name it.
+fn claim_reference(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(NodeClaim::api_version(&()).into_owned()),
+        kind: Some(NodeClaim::kind(&()).into_owned()),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
     }
 }
 
@@ -214,7 +239,6 @@ async fn collect(claim: &NodeClaim, api: &Api<NodeClaim>, context: &Context) {
 mod tests {
     use kerf_api::nodeclaim::NodeClaimStatus;
     use kerf_cloud::provider::instance::InstanceStatus;
-    use kerf_cloud::provider::tags;
     use kerf_core::instance_type::CapacityType;
 
     use super::*;

@@ -53,6 +53,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
         Err(error) => tracing::debug!(nodepool = %pool.name_any(), %error, "NodePool has no hash"),
     }
     announce(&pool, &wanted, &context).await;
+    warn_of_no_types(&pool, &context).await;
     migrate(&wanted, &claims, &context).await?;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
@@ -280,6 +281,28 @@ async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
         context
             .events
             .warning(before, event::INVALID_OBJECT, &note)
+            .await;
+    }
+}
+
+/// Its requirements are good, and no type that its class can have meets them all.
+async fn warn_of_no_types(pool: &NodePool, context: &Context) {
+    let Some(instance_types) = context.instance_types_of(&pool.name_any()) else {
+        return;
+    };
+    let read = kerf_core::node_pool::NodePool {
+        instance_types,
+        ..kerf_state::node_pool(pool).pool
+    };
+    if read.has_no_compatible_types() {
+        let note = format!(
+            "none of the {} instance types of ECSNodeClass {} meets the requirements; loosen spec.template.spec.requirements or the labels",
+            read.instance_types.len(),
+            read.template.node_class.name
+        );
+        let events = &context.events;
+        events
+            .warning(pool, event::NO_COMPATIBLE_INSTANCE_TYPES, &note)
             .await;
     }
 }

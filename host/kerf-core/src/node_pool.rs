@@ -13,6 +13,7 @@ use crate::labels;
 use crate::node::Node;
 use crate::requirements::Requirements;
 use crate::resources::Limits;
+use crate::schedule::{template_requirements, type_meets};
 use crate::taint::Taint;
 
 /// A reference to a NodeClass.
@@ -116,6 +117,18 @@ impl NodePool {
     /// Whether new nodes may be made for pending pods.
     pub fn can_grow_for_pods(&self) -> bool {
         self.not_ready.is_none() && !self.is_deleting && self.replicas.is_none()
+    }
+
+    /// Whether none of the known instance types is one that its requirements allow, sold in a way that they allow.
+    pub fn has_no_compatible_types(&self) -> bool {
+        let wanted = template_requirements(self);
+        let is_compatible = |it: &InstanceType| {
+            let mut offerings = it.offerings.iter();
+            wanted.iter().all(|requirement| type_meets(it, requirement))
+                && offerings.any(|offering| offering.is_allowed_by(&wanted))
+        };
+        let mut types = self.instance_types.iter();
+        !self.instance_types.is_empty() && !types.any(|it| is_compatible(it))
     }
 
     /// What a node was bought as, by its labels; none where that is not sold now.

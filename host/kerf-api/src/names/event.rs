@@ -53,7 +53,7 @@ names! {
     NODE_REPAIR_BLOCKED = "NodeRepairBlocked";
     /// ConfigMap, Warning: a part of the controller's memory cannot be read and starts empty.
     MEMORY_UNREADABLE = "MemoryUnreadable";
-    /// Any object, Normal: it is gone and all that it owned with it.
+    /// Node, NodeClaim, Normal: it is gone and its instance with it.
     FINALIZED = "Finalized";
     /// Any object, Warning: it cannot be used as written; the message names the field and the next step.
     INVALID_OBJECT = "InvalidObject";

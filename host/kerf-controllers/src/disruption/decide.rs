@@ -14,7 +14,7 @@ use kerf_core::snapshot::Snapshot;
 use kerf_policy::{PolicyRun, ROUNDS_MAX, consult, consult_prices};
 
 use crate::context::Context;
-use crate::policies::report as tell;
+use crate::policies::report::Reporter;
 use crate::provision::rounds::{self, Question};
 
 /// What to start, and what to say of the rest.
@@ -38,8 +38,9 @@ pub fn with_policies(snapshot: Arc<Snapshot>, context: &Context, now: Timestamp)
         now,
     };
     let settings = &context.settings.disruption;
+    let reporter = Reporter::of(context);
     let decision = decide_with(&question, settings, &mut |class, run| {
-        tell::run(run, class, &context.metrics);
+        reporter.run(run, class);
     });
     Decided { snapshot, decision }
 }

@@ -9,11 +9,11 @@ use kerf_policy::{BootstrapInput, Chain, Node, Now, Part, Taint};
 use kube::Client;
 use tokio::sync::OnceCell;
 
-use super::{Policies, report};
+use super::Policies;
+use super::report::Reporter;
 use crate::clock;
 use crate::context::Context;
 use crate::error::chain;
-use crate::metrics::Metrics;
 
 /// What a claim's launch asks its policies with.
 struct Asker {
@@ -24,7 +24,7 @@ struct Asker {
     settings: NodeSettings,
     client: Client,
     kubernetes_version: Arc<OnceCell<String>>,
-    metrics: Arc<Metrics>,
+    reporter: Reporter,
 }
 
 impl Policies {
@@ -51,7 +51,7 @@ impl Policies {
             settings: settings.clone(),
             client: context.client.clone(),
             kubernetes_version: Arc::clone(&self.kubernetes_version),
-            metrics: Arc::clone(&context.metrics),
+            reporter: Reporter::of(context),
         });
         Some(Renderer::new(move |question| {
             let asker = Arc::clone(&asker);
@@ -75,12 +75,12 @@ impl Asker {
         match rendered {
             Ok((parts, runs)) => {
                 for run in &runs {
-                    report::run(run, &self.node_class, &self.metrics);
+                    self.reporter.run(run, &self.node_class);
                 }
                 Ok(parts.into_iter().map(to_cloud).collect())
             }
             Err(error) => {
-                report::stop(&error, &self.node_class, &self.metrics);
+                self.reporter.stop(&error, &self.node_class);
                 Err(error.to_string())
             }
         }

@@ -16,7 +16,7 @@ use kerf_policy::{
 };
 
 use crate::context::Context;
-use crate::policies::report as tell;
+use crate::policies::report::Reporter;
 
 /// The plan of a snapshot after at most [`ROUNDS_MAX`] rounds. `reason` is what policies are told.
 ///
@@ -37,8 +37,9 @@ pub fn plan(
         reason,
         now,
     };
+    let reporter = Reporter::of(context);
     plan_with(&question, &mut |class, run| {
-        tell::run(run, class, &context.metrics);
+        reporter.run(run, class);
     })
 }
 
@@ -89,8 +90,9 @@ pub fn plan_claims(
         reason: "provision",
         now,
     };
+    let reporter = Reporter::of(context);
     plan_claims_with(&question, make, &mut |class, run| {
-        tell::run(run, class, &context.metrics);
+        reporter.run(run, class);
     })
 }
 

@@ -157,6 +157,11 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         Ok(()) | Err(_) => {}
     }
     context.metrics.termination.claim_gone(claim, clock::now());
+    let note = match &ids[..] {
+        [] => "it is gone and had no instance".to_owned(),
+        ids => format!("it is gone and so is its instance {}", ids.join(", ")),
+    };
+    context.events.normal(claim, event::FINALIZED, &note).await;
     tracing::info!(nodeclaim = %claim.name_any(), "NodeClaim is gone");
     Ok(Action::await_change())
 }

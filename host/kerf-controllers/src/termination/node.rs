@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kerf_api::names::{annotation, condition, finalizer, label, reason, taint};
+use kerf_api::names::{annotation, condition, event, finalizer, label, reason, taint};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
 use kube::api::DeleteParams;
@@ -216,6 +216,9 @@ async fn release(node: &Node, context: &Context) -> Result<Action, Error> {
         Ok(_) | Err(_) => {}
     }
     context.metrics.draining.node_gone(node, clock::now());
+    let instance = instance_id(node).unwrap_or_default();
+    let note = format!("it is gone and so is its instance {instance}");
+    context.events.normal(node, event::FINALIZED, &note).await;
     tracing::info!(node = %node.name_any(), "node is gone");
     Ok(Action::await_change())
 }

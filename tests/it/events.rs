@@ -1,0 +1,94 @@
+//! Events that tell what nobody would see otherwise, on the real control plane.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::events::v1::Event;
+use kerf_api::nodeclaim::NodeClaim;
+use kube::ResourceExt;
+
+use crate::scenarios::{deployment, pool, ready_stage};
+use crate::stage::{CLUSTER_ID, Stage};
+
+/// Waits for an event of that reason on that object; its note.
+pub(crate) fn note(stage: &Stage, kind: &str, name: &str, reason: &str) -> String {
+    stage.until(&format!("{reason} on {kind} {name}"), || async {
+        let events: Vec<Event> = stage.list_async().await;
+        let is_meant = |event: &Event| {
+            let about = event.regarding.as_ref();
+            event.reason.as_deref() == Some(reason)
+                && about.is_some_and(|it| {
+                    it.kind.as_deref() == Some(kind) && it.name.as_deref() == Some(name)
+                })
+        };
+        events.into_iter().find(is_meant)?.note
+    })
+}
+
+#[test]
+fn a_node_and_a_claim_that_are_gone_say_so_and_which_instance_went_with_them() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&deployment("web", 1, "1", "1Gi", ""));
+    stage.until_bound(1);
+    let (node, claim) = (
+        stage.list::<Node>().remove(0).name_any(),
+        stage.list::<NodeClaim>().remove(0).name_any(),
+    );
+    let instance = stage.instances().remove(0).id;
+
+    stage.apply(&deployment("web", 0, "1", "1Gi", ""));
+    stage.delete::<NodeClaim>(&claim);
+    stage.until_empty();
+
+    for (kind, name) in [("Node", &node), ("NodeClaim", &claim)] {
+        let note = note(&stage, kind, name, "Finalized");
+        assert!(note.contains(&instance), "{kind}: {note}");
+    }
+}
+
+#[test]
+fn a_pool_whose_requirements_no_instance_type_meets_says_so() {
+    let stage = ready_stage("720h", "");
+    stage.apply(&pool(
+        "720h",
+        "        - {key: node.kubernetes.io/instance-type, operator: In, values: [\"m5.large\"]}",
+    ));
+
+    let note = note(&stage, "NodePool", "default", "NoCompatibleInstanceTypes");
+
+    assert!(note.contains("none of the "), "{note}");
+    assert!(note.contains("ECSNodeClass default"), "{note}");
+}
+
+#[test]
+fn an_instance_with_our_tags_that_no_claim_claims_is_deleted_and_told() {
+    let mut stage = ready_stage("720h", "");
+    stage.kill_kerf();
+    let tags = [
+        ("karpenter.sh/managed-by", "kerf"),
+        ("karpenter.sh/cluster-id", CLUSTER_ID),
+        ("karpenter.sh/nodeclaim", "default-gone"),
+    ];
+    let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let machine = stage.sim.plant(ecs_sim::Planted {
+        instance_type: "ecs.g7.xlarge".to_owned(),
+        zone: "cn-hangzhou-h".to_owned(),
+        image_id: "aliyun_3_x64_20G_alibase_20250629.vhd".to_owned(),
+        is_spot: false,
+        tags: BTreeMap::from(tags),
+    });
+    let id = machine.unwrap().id;
+
+    stage.start_kerf(&[
+        "--garbage-collection-poll-duration",
+        "1s",
+        "--orphan-grace-duration",
+        "1s",
+    ]);
+
+    let note = note(&stage, "NodeClaim", "default-gone", "OrphanDeleted");
+    assert!(note.contains(&id), "{note}");
+    stage.until("no instance", || async {
+        stage.instances().is_empty().then_some(())
+    });
+}
