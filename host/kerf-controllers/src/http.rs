@@ -18,7 +18,7 @@ use prometheus_client::encoding::prometheus_text;
 use tokio::net::TcpListener;
 
 use crate::context::Context;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, requests};
 use crate::{clock, metrics};
 
 /// Where the process listens.
@@ -94,7 +94,10 @@ async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, Statu
     };
     served.context.metrics.state_unsynced_time.set(unsynced);
     let state = state(&served.context, is_ready);
-    let text = state.and_then(|state| served.context.metrics.render(&state, clock::now()));
+    let text = state.and_then(|mut more| {
+        more.push_str(&requests::render(&served.context.cloud.request_stats()));
+        served.context.metrics.render(&more, clock::now())
+    });
     let typed = text.map(|text| ([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], text));
     typed.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }

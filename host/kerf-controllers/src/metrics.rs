@@ -10,6 +10,7 @@ pub mod disruption;
 pub mod draining;
 pub mod interruption;
 pub mod pods;
+pub mod requests;
 pub mod scheduling;
 pub mod state;
 mod summary;

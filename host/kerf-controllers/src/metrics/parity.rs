@@ -174,6 +174,7 @@ fn scrape() -> String {
     metrics.pods.touch();
     let _run = metrics.scheduling.touch();
     let mut more = state::example(&metrics);
+    more.push_str(&requests::render(&requests::example()));
     metrics.costs.touch();
     metrics.interruptions.touch();
     let class =
