@@ -166,6 +166,12 @@ impl SharedCluster {
         index.note_planned(pods);
     }
 
+    /// How many pods the last plan looked at.
+    #[must_use]
+    pub fn planned_pods(&self) -> usize {
+        self.read(Cluster::planned_pods)
+    }
+
     /// A pod came to the node or left it.
     pub fn note_pod_event(&self, node: &str, at: Timestamp) {
         let mut events = self

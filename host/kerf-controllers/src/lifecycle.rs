@@ -12,6 +12,7 @@ pub mod launch;
 pub mod liveness;
 pub mod offerings;
 pub mod registration;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,13 +21,14 @@ use crate::price::Price;
 use crate::schedule::{Homes, schedule_from};
 use crate::snapshot::Snapshot;
 
+use binding::extra;
 pub use binding::{Guest, PODS_MIN, left_over};
 
 /// Plans of one call. The second leaves a fifth of what the first left; later ones seldom less.
-const PLANS_MAX: usize = 4;
-/// What the room may cost, of the plan without it. Where many small nodes leave more over, a second look is cheaper: then
-/// it is known which pods are left.
-const DEARER_PERCENT_MAX: u64 = 3;
+const PLANS_MAX: usize = 6;
+/// What the room may cost, of the plan without it: as much as the nodes that 4 % of the pods would need, which the brim of
+/// a plan leaves. Where many small nodes leave more over, a second look is cheaper: then it is known which pods are left.
+const DEARER_PERCENT_MAX: u64 = 5;
 
 /// As [`schedule_from`], with enough room that kube-scheduler need not bind as planned.
 pub fn schedule(
@@ -38,30 +39,59 @@ pub fn schedule(
     now: Timestamp,
 ) -> Plan {
     let make = |snapshot: &Snapshot| cheaper(snapshot, preferences, homes, budget, now);
-    let mut plan = make(snapshot);
-    let price_max = dearest(plan.price_per_hour());
-    let unplaced_max = plan.unschedulable_pods();
-    let mut spares = Vec::new();
-    let (mut least, mut best) = (usize::MAX, Plan::default());
-    for _ in 0..PLANS_MAX {
-        let left = left_over(snapshot, &plan);
-        let (count, more) = (left.len(), spares_for(&left, spares.len()));
-        if count < least {
-            (least, best) = (count, plan);
+    let plain = make(snapshot);
+    let Some(left) = left_over(snapshot, &plain) else {
+        return plain;
+    };
+    let mut spares = Spares {
+        extra: spares_for(&extra(snapshot, &plain), "extra"),
+        left: spares_for(&left, "left-0"),
+    };
+    let is_too_dear = |plan: &Plan| {
+        plan.price_per_hour() > dearest(plain.price_per_hour())
+            || plan.unschedulable_pods() > plain.unschedulable_pods()
+    };
+    let (mut least, mut best) = (left.len(), None);
+    for nth in 1..PLANS_MAX {
+        let mut plan = make(&spares.beside(snapshot));
+        if is_too_dear(&plan) && !spares.extra.is_empty() {
+            spares.extra.clear();
+            plan = make(&spares.beside(snapshot));
         }
-        if count == 0 {
+        if is_too_dear(&plan) {
             break;
         }
-        spares.extend(more);
-        let mut roomier = snapshot.clone();
-        roomier.pending_pods.extend(spares.iter().cloned());
-        plan = make(&roomier);
-        if plan.price_per_hour() > price_max || plan.unschedulable_pods() > unplaced_max {
+        take_out_virtual(&mut plan, snapshot);
+        let left = left_over(snapshot, &plan).unwrap_or_default();
+        spares
+            .left
+            .extend(spares_for(&left, &format!("left-{nth}")));
+        let is_enough = left.is_empty();
+        if left.len() <= least {
+            (least, best) = (left.len(), Some(plan));
+        }
+        if is_enough {
             break;
         }
     }
-    take_out(&mut best, &spares);
-    best
+    best.unwrap_or(plain)
+}
+
+/// Pods that exist in one call only, to keep room.
+struct Spares {
+    /// What no rehearsal asked for, given up where it is too dear.
+    extra: Vec<Arc<Pod>>,
+    /// As large as pods that a rehearsal left.
+    left: Vec<Arc<Pod>>,
+}
+
+impl Spares {
+    fn beside(&self, snapshot: &Snapshot) -> Snapshot {
+        let mut roomier = snapshot.clone();
+        let spares = self.extra.iter().chain(&self.left);
+        roomier.pending_pods.extend(spares.cloned());
+        roomier
+    }
 }
 
 /// With the homes, or without any where pods have lost theirs to others and that is cheaper: many small holes, each kept for
@@ -91,13 +121,13 @@ fn dearest(price: Price) -> Price {
     Price::from_micros(price.micros().saturating_mul(100 + DEARER_PERCENT_MAX) / 100)
 }
 
-fn spares_for(left: &[Guest<'_>], first: usize) -> Vec<Arc<Pod>> {
-    let numbered = left.iter().zip(first..);
-    numbered.map(|(guest, nth)| spare(guest, nth)).collect()
+fn spares_for(guests: &[Guest<'_>], name: &str) -> Vec<Arc<Pod>> {
+    let made = guests.iter().map(|guest| spare(guest, name));
+    made.collect()
 }
 
-/// A pod that exists in this call only, as large as the other and as particular about nodes.
-fn spare(Guest { pod, zone }: &Guest<'_>, nth: usize) -> Arc<Pod> {
+/// A pod as large as the other and as particular about nodes.
+fn spare(Guest { pod, zone }: &Guest<'_>, name: &str) -> Arc<Pod> {
     let mut node_selector = pod.spec.node_selector.clone();
     node_selector.extend(zone.map(|zone| (labels::ZONE.to_owned(), zone.to_owned())));
     let spec = PodSpec {
@@ -110,24 +140,26 @@ fn spare(Guest { pod, zone }: &Guest<'_>, nth: usize) -> Arc<Pod> {
         ..PodSpec::default()
     };
     Arc::new(Pod {
-        uid: PodUid::from(format!("spare-{nth}-{}", pod.uid)),
+        uid: PodUid::from(format!("spare-{name}-{}", pod.uid)),
         phase: PodPhase::Active,
         spec: Arc::new(spec),
         ..Pod::clone(pod)
     })
 }
 
-/// Takes the spares out of the plan; the nodes keep their size.
-fn take_out(plan: &mut Plan, spares: &[Arc<Pod>]) {
-    let uids: BTreeSet<&PodUid> = spares.iter().map(|pod| &pod.uid).collect();
-    let is_real = |pod: &Arc<Pod>| !uids.contains(&pod.uid);
+/// Takes what is not in the snapshot out of the plan; the nodes keep their size.
+fn take_out_virtual(plan: &mut Plan, snapshot: &Snapshot) {
+    let bound = snapshot.nodes.iter().flat_map(|node| &node.pods);
+    let real = snapshot.pending_pods.iter().chain(bound);
+    let uids: BTreeSet<&PodUid> = real.map(|pod| &pod.uid).collect();
+    let is_real = |pod: &Arc<Pod>| uids.contains(&pod.uid);
     for claim in &mut plan.new_claims {
         let those = claim.pods.iter().filter(|pod| !is_real(pod));
         those.for_each(|pod| claim.requests.subtract(&pod.spec.requests));
         claim.pods.retain(is_real);
     }
     plan.placements.retain(|it| is_real(&it.pod));
-    plan.order.retain(|uid| !uids.contains(uid));
+    plan.order.retain(|uid| uids.contains(uid));
     for group in &mut plan.unschedulable {
         group.pods.retain(is_real);
     }

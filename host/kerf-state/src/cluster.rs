@@ -210,6 +210,12 @@ impl Cluster {
         self.planned = pods.into_iter().collect();
     }
 
+    /// How many pods the last plan looked at.
+    #[must_use]
+    pub fn planned_pods(&self) -> usize {
+        self.planned.len()
+    }
+
     /// Whether the last plan looked at the pod.
     pub(crate) fn is_planned(&self, pod: &PodUid) -> bool {
         self.planned.contains(pod)

@@ -19,6 +19,7 @@ use crate::convert::node_pool::node_pool;
 use crate::convert::pod::{PodEntry, pod};
 use crate::pod_budgets::pod_budget;
 use crate::problem::{Kind, ObjectKey, Problem, Problems};
+use crate::waiting::Waiting;
 use crate::{daemons, default_spread, nodes, pools, volumes};
 
 /// A kind that the index takes. Implemented here only.
@@ -126,14 +127,15 @@ impl Tracked for Pod {
     }
 }
 
-/// Counts a pod that came to wait and that no plan has looked at, and one that ended.
+/// Counts a pod that came to wait, or that got a verdict before a plan, and one that ended.
 fn note_news(cluster: &mut Cluster, key: &ObjectKey, entry: &PodEntry) {
     let before = cluster.pods.get(key);
     let was_active = before.is_some_and(|it| it.pod.phase == PodPhase::Active);
-    let is_same =
-        before.is_some_and(|it| it.waiting == entry.waiting && it.pod.uid == entry.pod.uid);
-    let arrived = entry.waiting.is_some() && !is_same && !cluster.is_planned(&entry.pod.uid);
-    cluster.news.arrived += u64::from(arrived);
+    let known = before.filter(|it| it.pod.uid == entry.pod.uid);
+    let waited_as = known.map_or(Waiting::No, |it| it.waiting);
+    let is_open = entry.waiting.is_some() && !cluster.is_planned(&entry.pod.uid);
+    cluster.news.arrived += u64::from(is_open && !waited_as.is_some());
+    cluster.news.judged += u64::from(is_open && waited_as.is_some() && waited_as != entry.waiting);
     let left = was_active && entry.pod.phase != PodPhase::Active;
     cluster.news.left += u64::from(left);
 }

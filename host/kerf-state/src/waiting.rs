@@ -11,6 +11,9 @@ use crate::convert::pod::PodEntry;
 /// clocks that differ.
 const SCHEDULER_WORKS_FOR: SignedDuration = SignedDuration::from_secs(30);
 
+/// A busy kube-scheduler's verdicts are written some seconds late, so a pod may be that much younger than the last one.
+const VERDICTS_LAG: SignedDuration = SignedDuration::from_secs(5);
+
 /// What a pod waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
@@ -28,8 +31,10 @@ pub(crate) enum Waiting {
 /// What the index tells those who plan about its pods; each number only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PodNews {
-    /// Pods that came to wait for a node and are in no plan yet.
+    /// Pods that came to wait for a node.
     pub arrived: u64,
+    /// Verdicts on pods that no plan has looked at.
+    pub judged: u64,
     /// Pods that ended or were deleted, and nodes whose pods must move.
     pub left: u64,
 }
@@ -116,14 +121,16 @@ impl Scheduler {
         seen
     }
 
-    /// Whether a plan looks at the pod. One without a verdict counts where kube-scheduler was at work since the pod
-    /// came, so that it is behind and not down, and cannot make room by preemption.
+    /// Whether a plan looks at the pod. One without a verdict counts where kube-scheduler was at work when the pod came,
+    /// so that it is behind and not down, and cannot make room by preemption.
     pub(crate) fn leaves(&self, entry: &PodEntry) -> bool {
         match entry.waiting {
             Waiting::No => false,
             Waiting::Refused => true,
             Waiting::Unseen { may_preempt } => {
-                let is_behind = self.last_verdict >= Some(entry.pod.created_at);
+                let was_heard =
+                    |at: Timestamp| entry.pod.created_at.duration_since(at) <= VERDICTS_LAG;
+                let is_behind = self.last_verdict.is_some_and(was_heard);
                 let has_victims = self.least_priority < Some(entry.pod.spec.priority)
                     && self.least_priority.is_some();
                 is_behind && !(may_preempt && has_victims)

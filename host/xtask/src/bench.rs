@@ -6,7 +6,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::{
-    burst, drain_all, idle, policy_bench, process, roll, scale_in, simulate_bench, swap_bench,
+    burst, drain_all, idle, impossible, policy_bench, process, roll, scale_in, simulate_bench,
+    swap_bench,
 };
 
 #[derive(Debug, clap::Args)]
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "policy" => return policy_bench::run(rest),
             "policy-swap" => return swap_bench::run(rest),
             "burst" => return burst::run(rest),
+            "impossible" => return impossible::run(rest),
             "roll" => return roll::run(rest),
             "scale-in" => return scale_in::run(rest),
             "simulate" => return simulate_bench::run(rest),

@@ -61,7 +61,12 @@ pub(crate) struct Wave {
 impl Wave {
     /// From the last pod's creation until all were bound, in seconds.
     pub(crate) fn bound_secs(&self) -> f64 {
-        secs(self.last_created, self.last_bound)
+        self.secs_until(self.last_bound)
+    }
+
+    /// From the last pod's creation until then, in seconds.
+    pub(crate) fn secs_until(&self, then: Timestamp) -> f64 {
+        secs(self.last_created, then)
     }
 }
 
@@ -90,7 +95,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     add_spares(&mut rig)?;
     let floor = wave(&mut rig, &rows).context("the floor")?.bound_secs();
 
-    let launch_secs = secs(burst.last_created, last_launch);
+    let launch_secs = burst.secs_until(last_launch);
     let bound_max = BOUND_MAX_SECS.max(FLOOR_FACTOR_MAX * floor);
     let result = json!({
         "pods": workload::pods(&rows), "nodes": nodes, "types": if args.catalog { "catalog" } else { "upstream" }, "launches": launches.len(),
@@ -242,7 +247,7 @@ fn millicores(node: &Value) -> u64 {
 }
 
 /// When instances were asked for, in order.
-fn launches(rig: &Rig) -> Result<Vec<Timestamp>> {
+pub(crate) fn launches(rig: &Rig) -> Result<Vec<Timestamp>> {
     let calls = rig.ask_sim("/_sim/calls")?;
     let calls = calls.as_array().into_iter().flatten();
     let launches = calls.filter(|it| it["action"] == "RunInstances" && it["outcome"] == "OK");

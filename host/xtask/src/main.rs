@@ -25,6 +25,7 @@ mod drain_all;
 mod failover;
 mod idle;
 mod image;
+mod impossible;
 mod oci;
 mod oracle;
 mod plugins;

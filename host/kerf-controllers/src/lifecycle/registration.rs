@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::failpoint;
+use crate::lifecycle::together;
 use crate::metrics::ZoneLabels;
 use crate::patch;
 
@@ -48,6 +49,9 @@ pub async fn advance(
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };
+    if let Some(wait) = together::wait(&draft.claim, node, context) {
+        return Ok(Some(wait));
+    }
     context.reach(failpoint::NODE_JOINED).await;
     if !node
         .metadata

@@ -21,9 +21,17 @@ use crate::taint::{Taint, first_untolerated};
 pub const PODS_MIN: usize = 200;
 /// Pods times nodes that are looked at for one order of the queue, some 50 ns each; beyond, nothing is rehearsed.
 const WORK_MAX: usize = 500_000;
-/// Orders of kube-scheduler's queue that are tried: by age, spread pods last, and by chance, since what was refused comes
-/// back in any order.
-const ORDERS: u64 = 8;
+/// Orders of kube-scheduler's queue that are tried with all nodes there: by age, spread pods last, and by chance, since
+/// what was refused comes back in any order.
+const ORDERS: u64 = 6;
+/// Orders in which the nodes come one by one.
+const JOINS: u64 = 2;
+/// The part of the pods that is bound while nodes still come. Nodes of one launch come within seconds.
+const BOUND_WHILE_JOINING_PERCENT: usize = 50;
+/// Where nodes that come one by one leave more of the pods than that, room for all would be too dear.
+const LEFT_WHILE_JOINING_PERCENT_MAX: usize = 5;
+/// One of so many pods gets room twice.
+const EXTRA_ONE_OF: u64 = 50;
 /// A full node, in the unit in which shares of it are counted.
 const FULL: i64 = 10_000;
 
@@ -42,36 +50,85 @@ impl Guest<'_> {
     }
 }
 
-/// The pods that kube-scheduler finds no room for on the nodes of the plan, where every node is there at once and its
-/// queue is in one of [`ORDERS`] orders: each that any of them leaves.
-pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<Guest<'a>> {
+/// The pods that kube-scheduler finds no room for on the nodes of the plan, whether those are there at once or come one by
+/// one, in one of [`ORDERS`] orders of its queue: each that any of them leaves. None for plans that are not rehearsed.
+pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Option<Vec<Guest<'a>>> {
     let new_pods: usize = plan.new_claims.iter().map(|claim| claim.pods.len()).sum();
     if new_pods < PODS_MIN {
-        return Vec::new();
+        return None;
     }
     let stage = Stage::of(snapshot, plan);
     let mut guests: Vec<Guest<'_>> = stage.guests().collect();
     let hosts = stage.hosts.len();
     if hosts < 2 || guests.len() * hosts > WORK_MAX {
-        return Vec::new();
+        return None;
     }
     let mut taking = Taking::new();
+    let at_once = Joins::at_once(hosts);
     guests.sort_by_key(|it| (it.priority(), it.pod.created_at));
-    let mut left = stage.bind(&guests, &mut taking);
+    let mut left = stage.bind(&guests, &at_once, &mut taking);
+    for seed in 0..JOINS {
+        let joins = Joins::one_by_one(hosts, guests.len(), seed);
+        let left_then = stage.bind(&guests, &joins, &mut taking);
+        if left_then.len() * 100 <= guests.len() * LEFT_WHILE_JOINING_PERCENT_MAX {
+            left.extend(left_then);
+        }
+    }
     // While the first node of a zone is on its way, pods that are spread over zones are refused, and come back later.
     guests.sort_by_key(|it| (it.priority(), it.zone.is_some()));
-    left.extend(stage.bind(&guests, &mut taking));
+    left.extend(stage.bind(&guests, &at_once, &mut taking));
     for order in 2..ORDERS {
         guests.sort_by_key(|it| (it.priority(), shuffled(&it.pod.uid, order)));
-        left.extend(stage.bind(&guests, &mut taking));
+        left.extend(stage.bind(&guests, &at_once, &mut taking));
     }
-    left.into_values().collect()
+    Some(left.into_values().collect())
 }
 
-fn shuffled(uid: &PodUid, order: u64) -> u64 {
+/// Some of the pods, drawn by chance: the rehearsal is a model, and where it leaves none kube-scheduler left one of 200.
+pub(super) fn extra<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<Guest<'a>> {
+    let stage = Stage::of(snapshot, plan);
+    let drawn = |guest: &Guest<'_>| shuffled(&guest.pod.uid, ORDERS).is_multiple_of(EXTRA_ONE_OF);
+    stage.guests().filter(drawn).collect()
+}
+
+fn shuffled(what: impl Hash, seed: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (order, uid).hash(&mut hasher);
+    (seed, what).hash(&mut hasher);
     hasher.finish()
+}
+
+/// When the hosts of a stage join.
+struct Joins {
+    /// The turn of each host.
+    turns: Vec<usize>,
+    /// How many are there before any pod is bound.
+    first: usize,
+    /// Pods that are bound between two joins.
+    between: usize,
+}
+
+impl Joins {
+    fn at_once(hosts: usize) -> Self {
+        Self {
+            turns: (0..hosts).collect(),
+            first: hosts,
+            between: 0,
+        }
+    }
+
+    fn one_by_one(hosts: usize, pods: usize, seed: u64) -> Self {
+        let mut by_chance: Vec<usize> = (0..hosts).collect();
+        by_chance.sort_by_key(|host| shuffled(host, seed));
+        let mut turns = vec![0; hosts];
+        for (turn, host) in by_chance.into_iter().enumerate() {
+            turns[host] = turn;
+        }
+        Self {
+            turns,
+            first: 1,
+            between: pods * BOUND_WHILE_JOINING_PERCENT / 100 / hosts.max(1),
+        }
+    }
 }
 
 /// Which hosts take a pod of that spec, by its address, in that zone; equal specs of other pods may be shared.
@@ -127,24 +184,51 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Binds the pods in that order; those that are left, by uid.
-    fn bind(&self, guests: &[Guest<'a>], taking: &mut Taking<'a>) -> BTreeMap<PodUid, Guest<'a>> {
+    /// Binds the pods in that order, some between two joins, all others when every host is there; those that are left,
+    /// by uid.
+    fn bind(
+        &self,
+        guests: &[Guest<'a>],
+        joins: &Joins,
+        taking: &mut Taking<'a>,
+    ) -> BTreeMap<PodUid, Guest<'a>> {
         let mut free: Vec<Resources> = self.hosts.iter().map(|it| it.free.clone()).collect();
-        let mut left = BTreeMap::new();
-        for guest in guests {
-            let spec = &guest.pod.spec;
-            let known = taking.entry((Arc::as_ptr(spec), guest.zone));
-            let known = known.or_insert_with(|| self.taking(guest));
-            let with_room = known
-                .iter()
-                .filter(|idx| spec.requests.fits_in(&free[**idx]));
-            let score = |idx: usize| self.hosts[idx].score(&free[idx], &spec.requests);
-            match with_room.max_by_key(|idx| (score(**idx), Reverse(**idx))) {
-                Some(idx) => free[*idx].subtract(&spec.requests),
-                None => drop(left.insert(guest.pod.uid.clone(), *guest)),
-            }
+        let mut queue = guests.to_vec();
+        for there in joins.first..=self.hosts.len() {
+            let mut chances = match there == self.hosts.len() {
+                true => usize::MAX,
+                false => joins.between,
+            };
+            queue.retain(|guest| {
+                if chances == 0 {
+                    return true;
+                }
+                let known = taking.entry((Arc::as_ptr(&guest.pod.spec), guest.zone));
+                let known = known.or_insert_with(|| self.taking(guest));
+                let has_joined = known.iter().filter(|idx| joins.turns[**idx] < there);
+                let is_bound = self.bind_one(&guest.pod.spec, has_joined, &mut free);
+                chances -= usize::from(is_bound);
+                !is_bound
+            });
         }
-        left
+        let left = queue.into_iter();
+        left.map(|guest| (guest.pod.uid.clone(), guest)).collect()
+    }
+
+    /// Binds a pod of that spec to the host with the best score among those; false when none has room.
+    fn bind_one<'b>(
+        &self,
+        spec: &PodSpec,
+        hosts: impl Iterator<Item = &'b usize>,
+        free: &mut [Resources],
+    ) -> bool {
+        let with_room = hosts.filter(|idx| spec.requests.fits_in(&free[**idx]));
+        let score = |idx: usize| self.hosts[idx].score(&free[idx], &spec.requests);
+        let best = with_room.max_by_key(|idx| (score(**idx), Reverse(**idx)));
+        if let Some(idx) = best {
+            free[*idx].subtract(&spec.requests);
+        }
+        best.is_some()
     }
 
     fn taking(&self, guest: &Guest<'_>) -> Vec<usize> {

@@ -2,6 +2,7 @@
 
 mod basics;
 mod buffers;
+mod burst;
 mod filters;
 mod kit;
 mod limits;

