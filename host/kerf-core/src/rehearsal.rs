@@ -1,13 +1,14 @@
 //! Large plans, rehearsed: kube-scheduler binds the pods of a plan and does not know where the plan has put them.
 //!
-//! It prefers the emptiest node that fits, in the order of its queue, so that nodes which a plan has filled to the brim leave
-//! some pods over: each holds a little room, and none enough. A second look would launch for those, but it comes when
-//! kube-scheduler has tried all others, which takes it seconds where pods are thousands. So [`schedule`] binds the pods
-//! as kube-scheduler would, and plans again with room for those that were left.
+//! It prefers the emptiest node that fits, in the order of its queue, and spreads equal pods over zones, so that nodes which
+//! a plan has filled to the brim leave some pods over. A second look would launch for those, but it comes when
+//! kube-scheduler has tried all others, which takes it seconds where pods are thousands. So [`schedule`] plans with
+//! kube-scheduler's spread and a little room, binds the pods as it would, and plans again with room for those that were left.
 
 mod binding;
+mod evened;
+mod stand;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -23,9 +24,10 @@ use crate::snapshot::Snapshot;
 
 use binding::extra;
 pub use binding::{Guest, PODS_MIN, left_over};
+use evened::{evened, restore};
 
 /// Plans of one call. The second leaves a fifth of what the first left; later ones seldom less.
-const PLANS_MAX: usize = 6;
+const PLANS_MAX: usize = 8;
 /// What the room may cost, of the plan without it: as much as the nodes that 4 % of the pods would need, which the brim of
 /// a plan leaves. Where many small nodes leave more over, a second look is cheaper: then it is known which pods are left.
 const DEARER_PERCENT_MAX: u64 = 5;
@@ -43,30 +45,29 @@ pub fn schedule(
     let Some(left) = left_over(snapshot, &plain) else {
         return plain;
     };
-    let mut spares = Spares {
-        extra: spares_for(&extra(snapshot, &plain), "extra"),
-        left: spares_for(&left, "left-0"),
-    };
     let is_too_dear = |plan: &Plan| {
         plan.price_per_hour() > dearest(plain.price_per_hour())
             || plan.unschedulable_pods() > plain.unschedulable_pods()
     };
+    let even = evened(snapshot);
+    let mut spares = Spares {
+        extra: spares_for(&extra(snapshot, &plain), "extra"),
+        left: Vec::new(),
+    };
     let (mut least, mut best) = (left.len(), None);
     for nth in 1..PLANS_MAX {
-        let mut plan = make(&spares.beside(snapshot));
-        if is_too_dear(&plan) && !spares.extra.is_empty() {
-            spares.extra.clear();
-            plan = make(&spares.beside(snapshot));
-        }
+        let mut plan = make(&spares.beside(&even));
         if is_too_dear(&plan) {
+            if spares.give_up_some() {
+                continue;
+            }
             break;
         }
-        take_out_virtual(&mut plan, snapshot);
+        restore(&mut plan, snapshot);
         let left = left_over(snapshot, &plan).unwrap_or_default();
-        spares
-            .left
-            .extend(spares_for(&left, &format!("left-{nth}")));
         let is_enough = left.is_empty();
+        let more = spares_for(&left, &format!("left-{nth}"));
+        spares.left.extend(more);
         if left.len() <= least {
             (least, best) = (left.len(), Some(plan));
         }
@@ -86,6 +87,22 @@ struct Spares {
 }
 
 impl Spares {
+    /// Leaves out what is too dear: first what no rehearsal asked for, then every second of the rest; false when that is
+    /// nothing.
+    fn give_up_some(&mut self) -> bool {
+        if !self.extra.is_empty() {
+            self.extra.clear();
+            return true;
+        }
+        let mut nth = 0;
+        let before = self.left.len();
+        self.left.retain(|_| {
+            nth += 1;
+            nth % 2 == 0
+        });
+        before > 0
+    }
+
     fn beside(&self, snapshot: &Snapshot) -> Snapshot {
         let mut roomier = snapshot.clone();
         let spares = self.extra.iter().chain(&self.left);
@@ -145,23 +162,4 @@ fn spare(Guest { pod, zone }: &Guest<'_>, name: &str) -> Arc<Pod> {
         spec: Arc::new(spec),
         ..Pod::clone(pod)
     })
-}
-
-/// Takes what is not in the snapshot out of the plan; the nodes keep their size.
-fn take_out_virtual(plan: &mut Plan, snapshot: &Snapshot) {
-    let bound = snapshot.nodes.iter().flat_map(|node| &node.pods);
-    let real = snapshot.pending_pods.iter().chain(bound);
-    let uids: BTreeSet<&PodUid> = real.map(|pod| &pod.uid).collect();
-    let is_real = |pod: &Arc<Pod>| uids.contains(&pod.uid);
-    for claim in &mut plan.new_claims {
-        let those = claim.pods.iter().filter(|pod| !is_real(pod));
-        those.for_each(|pod| claim.requests.subtract(&pod.spec.requests));
-        claim.pods.retain(is_real);
-    }
-    plan.placements.retain(|it| is_real(&it.pod));
-    plan.order.retain(|uid| uids.contains(uid));
-    for group in &mut plan.unschedulable {
-        group.pods.retain(is_real);
-    }
-    plan.unschedulable.retain(|group| !group.pods.is_empty());
 }

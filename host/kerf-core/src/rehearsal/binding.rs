@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::ids::PodUid;
 use crate::labels;
 use crate::node::Node;
 use crate::plan::{PlacementTarget, Plan, PlannedClaim};
@@ -16,20 +15,16 @@ use crate::schedule::{belonging, outstanding_on, strict_terms};
 use crate::snapshot::Snapshot;
 use crate::taint::{Taint, first_untolerated};
 
+use super::stand::Stand;
+
 /// Plans of new nodes for fewer pods are not rehearsed: kube-scheduler is through with them within a second, and the next
 /// plan sees what it really left.
 pub const PODS_MIN: usize = 200;
 /// Pods times nodes that are looked at for one order of the queue, some 50 ns each; beyond, nothing is rehearsed.
 const WORK_MAX: usize = 500_000;
-/// Orders of kube-scheduler's queue that are tried with all nodes there: by age, spread pods last, and by chance, since
-/// what was refused comes back in any order.
+/// Orders of kube-scheduler's queue that are tried: by age, spread pods last, and by chance, since what was refused comes
+/// back in any order.
 const ORDERS: u64 = 6;
-/// Orders in which the nodes come one by one.
-const JOINS: u64 = 2;
-/// The part of the pods that is bound while nodes still come. Nodes of one launch come within seconds.
-const BOUND_WHILE_JOINING_PERCENT: usize = 50;
-/// Where nodes that come one by one leave more of the pods than that, room for all would be too dear.
-const LEFT_WHILE_JOINING_PERCENT_MAX: usize = 5;
 /// One of so many pods gets room twice.
 const EXTRA_ONE_OF: u64 = 50;
 /// A full node, in the unit in which shares of it are counted.
@@ -50,8 +45,8 @@ impl Guest<'_> {
     }
 }
 
-/// The pods that kube-scheduler finds no room for on the nodes of the plan, whether those are there at once or come one by
-/// one, in one of [`ORDERS`] orders of its queue: each that any of them leaves. None for plans that are not rehearsed.
+/// The pods that kube-scheduler finds no room for on the nodes of the plan, where every node is there at once and its
+/// queue is in the worst of [`ORDERS`] orders. None for plans that are not rehearsed.
 pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Option<Vec<Guest<'a>>> {
     let new_pods: usize = plan.new_claims.iter().map(|claim| claim.pods.len()).sum();
     if new_pods < PODS_MIN {
@@ -64,24 +59,20 @@ pub fn left_over<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Option<Vec<Guest
         return None;
     }
     let mut taking = Taking::new();
-    let at_once = Joins::at_once(hosts);
     guests.sort_by_key(|it| (it.priority(), it.pod.created_at));
-    let mut left = stage.bind(&guests, &at_once, &mut taking);
-    for seed in 0..JOINS {
-        let joins = Joins::one_by_one(hosts, guests.len(), seed);
-        let left_then = stage.bind(&guests, &joins, &mut taking);
-        if left_then.len() * 100 <= guests.len() * LEFT_WHILE_JOINING_PERCENT_MAX {
-            left.extend(left_then);
+    let mut worst = stage.bind(&guests, &mut taking);
+    for order in 1..ORDERS {
+        match order {
+            // While the first node of a zone is on its way, pods that are spread over zones are refused, and come back later.
+            1 => guests.sort_by_key(|it| (it.priority(), it.zone.is_some())),
+            _ => guests.sort_by_key(|it| (it.priority(), shuffled(&it.pod.uid, order))),
+        }
+        let left = stage.bind(&guests, &mut taking);
+        if left.len() > worst.len() {
+            worst = left;
         }
     }
-    // While the first node of a zone is on its way, pods that are spread over zones are refused, and come back later.
-    guests.sort_by_key(|it| (it.priority(), it.zone.is_some()));
-    left.extend(stage.bind(&guests, &at_once, &mut taking));
-    for order in 2..ORDERS {
-        guests.sort_by_key(|it| (it.priority(), shuffled(&it.pod.uid, order)));
-        left.extend(stage.bind(&guests, &at_once, &mut taking));
-    }
-    Some(left.into_values().collect())
+    Some(worst)
 }
 
 /// Some of the pods, drawn by chance: the rehearsal is a model, and where it leaves none kube-scheduler left one of 200.
@@ -95,40 +86,6 @@ fn shuffled(what: impl Hash, seed: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed, what).hash(&mut hasher);
     hasher.finish()
-}
-
-/// When the hosts of a stage join.
-struct Joins {
-    /// The turn of each host.
-    turns: Vec<usize>,
-    /// How many are there before any pod is bound.
-    first: usize,
-    /// Pods that are bound between two joins.
-    between: usize,
-}
-
-impl Joins {
-    fn at_once(hosts: usize) -> Self {
-        Self {
-            turns: (0..hosts).collect(),
-            first: hosts,
-            between: 0,
-        }
-    }
-
-    fn one_by_one(hosts: usize, pods: usize, seed: u64) -> Self {
-        let mut by_chance: Vec<usize> = (0..hosts).collect();
-        by_chance.sort_by_key(|host| shuffled(host, seed));
-        let mut turns = vec![0; hosts];
-        for (turn, host) in by_chance.into_iter().enumerate() {
-            turns[host] = turn;
-        }
-        Self {
-            turns,
-            first: 1,
-            between: pods * BOUND_WHILE_JOINING_PERCENT / 100 / hosts.max(1),
-        }
-    }
 }
 
 /// Which hosts take a pod of that spec, by its address, in that zone; equal specs of other pods may be shared.
@@ -184,49 +141,36 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Binds the pods in that order, some between two joins, all others when every host is there; those that are left,
-    /// by uid.
-    fn bind(
-        &self,
-        guests: &[Guest<'a>],
-        joins: &Joins,
-        taking: &mut Taking<'a>,
-    ) -> BTreeMap<PodUid, Guest<'a>> {
-        let mut free: Vec<Resources> = self.hosts.iter().map(|it| it.free.clone()).collect();
-        let mut queue = guests.to_vec();
-        for there in joins.first..=self.hosts.len() {
-            let mut chances = match there == self.hosts.len() {
-                true => usize::MAX,
-                false => joins.between,
-            };
-            queue.retain(|guest| {
-                if chances == 0 {
-                    return true;
-                }
-                let known = taking.entry((Arc::as_ptr(&guest.pod.spec), guest.zone));
-                let known = known.or_insert_with(|| self.taking(guest));
-                let has_joined = known.iter().filter(|idx| joins.turns[**idx] < there);
-                let is_bound = self.bind_one(&guest.pod.spec, has_joined, &mut free);
-                chances -= usize::from(is_bound);
-                !is_bound
-            });
-        }
-        let left = queue.into_iter();
-        left.map(|guest| (guest.pod.uid.clone(), guest)).collect()
+    /// Binds the pods in that order; those that are left.
+    fn bind(&self, guests: &[Guest<'a>], taking: &mut Taking<'a>) -> Vec<Guest<'a>> {
+        let hosts = self.hosts.iter().map(|it| (it.zone, it.free.clone()));
+        let mut stand = Stand::of(hosts);
+        let mut left = guests.to_vec();
+        left.retain(|guest| {
+            let known = taking.entry((Arc::as_ptr(&guest.pod.spec), guest.zone));
+            let known = known.or_insert_with(|| self.taking(guest));
+            !self.bind_one(&guest.pod.spec, known, &mut stand)
+        });
+        left
     }
 
     /// Binds a pod of that spec to the host with the best score among those; false when none has room.
-    fn bind_one<'b>(
-        &self,
-        spec: &PodSpec,
-        hosts: impl Iterator<Item = &'b usize>,
-        free: &mut [Resources],
-    ) -> bool {
-        let with_room = hosts.filter(|idx| spec.requests.fits_in(&free[**idx]));
-        let score = |idx: usize| self.hosts[idx].score(&free[idx], &spec.requests);
-        let best = with_room.max_by_key(|idx| (score(**idx), Reverse(**idx)));
-        if let Some(idx) = best {
-            free[*idx].subtract(&spec.requests);
+    fn bind_one(&self, spec: &Arc<PodSpec>, hosts: &[usize], stand: &mut Stand) -> bool {
+        let with_room = hosts.iter().copied();
+        let with_room: Vec<usize> = with_room
+            .filter(|idx| spec.requests.fits_in(&stand.free[*idx]))
+            .collect();
+        let costs = stand.spread_costs(spec, &with_room);
+        let most = costs.iter().copied().max().unwrap_or(0).max(1);
+        let least = costs.iter().copied().min().unwrap_or(0);
+        let score = |(nth, idx): (usize, usize)| {
+            let spread = FULL * (most + least - costs[nth]) / most;
+            self.hosts[idx].score(&stand.free[idx], &spec.requests) + 2 * spread
+        };
+        let candidates = with_room.iter().copied().enumerate();
+        let best = candidates.max_by_key(|it| (score(*it), Reverse(it.1)));
+        if let Some((_, idx)) = best {
+            stand.bind(spec, idx);
         }
         best.is_some()
     }

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -38,8 +39,10 @@ fn replica_sets() -> Vec<Pod> {
             let spread = TopologySpread::new(labels::ZONE, 1, selector);
             spec.topology_spread.push(spread);
         }
+        let spec = Arc::new(spec);
         for nth in 0..number(5) {
-            let mut pod = Pod::new(&format!("{}-{nth:03}", row[0]), spec.clone());
+            let mut pod = Pod::new(&format!("{}-{nth:03}", row[0]), PodSpec::default());
+            pod.spec = Arc::clone(&spec);
             pod.created_at = Timestamp::from_second(i64::try_from(pods.len()).unwrap()).unwrap();
             pods.push(pod);
         }
