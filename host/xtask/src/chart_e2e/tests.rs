@@ -237,7 +237,7 @@ fn the_dashboard_and_the_alerts_come_only_when_asked_for_and_whole() {
 }
 
 /// Variables of the controller that are no values: of the process's place, of secrets, of tests.
-const NO_VALUES: [&str; 17] = [
+const NO_VALUES: [&str; 18] = [
     "ALIBABA_CLOUD_ROLE_SESSION_NAME",
     "ALIBABA_CLOUD_SECURITY_TOKEN",
     "CS_ENDPOINT",
@@ -246,6 +246,7 @@ const NO_VALUES: [&str; 17] = [
     "ECS_ENDPOINT",
     "KARPENTER_SERVICE",
     "KERF_FAILPOINT",
+    "KERF_POLICY_CACHE_DIR",
     "KERF_POLICY_FOLDER",
     "KERF_SIGNATURE",
     "KUBECONFIG",
