@@ -1,7 +1,5 @@
 //! Adoption on the real control plane: a claim of the other provider is kept, and its end is a proper one.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::nodeclaim::NodeClaim;
 use kube::api::{Patch, PatchParams};
@@ -20,15 +18,7 @@ fn leave_behind(stage: &Stage) {
         ("karpenter.sh/nodepool", "default"),
         ("karpenter.k8s.alibabacloud/ecsnodeclass", "default"),
     ];
-    let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let machine = stage.sim.plant(ecs_sim::Planted {
-        instance_type: "ecs.g7.xlarge".to_owned(),
-        zone: "cn-hangzhou-h".to_owned(),
-        image_id: "aliyun_3_x64_20G_alibase_20250629.vhd".to_owned(),
-        is_spot: false,
-        tags: BTreeMap::from(tags),
-    });
-    let machine = machine.unwrap();
+    let machine = stage.plant(&tags);
     let (provider_id, node) = (
         format!("cn-hangzhou.{}", machine.id),
         format!("cn-hangzhou.{}", machine.ip),

@@ -1,7 +1,5 @@
 //! Events that tell what nobody would see otherwise, on the real control plane.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
 use kerf_api::nodeclaim::NodeClaim;
@@ -69,15 +67,7 @@ fn an_instance_with_our_tags_that_no_claim_claims_is_deleted_and_told() {
         ("karpenter.sh/cluster-id", CLUSTER_ID),
         ("karpenter.sh/nodeclaim", "default-gone"),
     ];
-    let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let machine = stage.sim.plant(ecs_sim::Planted {
-        instance_type: "ecs.g7.xlarge".to_owned(),
-        zone: "cn-hangzhou-h".to_owned(),
-        image_id: "aliyun_3_x64_20G_alibase_20250629.vhd".to_owned(),
-        is_spot: false,
-        tags: BTreeMap::from(tags),
-    });
-    let id = machine.unwrap().id;
+    let id = stage.plant(&tags).id;
 
     stage.start_kerf(&[
         "--garbage-collection-poll-duration",

@@ -52,9 +52,9 @@ async fn is_initialized_besides(stage: &Stage, name: &str) -> bool {
         .any(|it| it.name_any() != name && it.is_true("Initialized"))
 }
 
-/// Waits until the claim is being deleted or gone; whether a replacement was ready by then.
-fn until_leaving(stage: &Stage, name: &str) -> bool {
-    stage.until("the drain of the interrupted claim", || async {
+/// Waits until the claim is being deleted or gone; a replacement is ready by then.
+fn until_leaving(stage: &Stage, name: &str) {
+    let is_replaced = stage.until("the drain of the interrupted claim", || async {
         let claims: Vec<NodeClaim> = stage.list_async().await;
         let is_staying = claims
             .iter()
@@ -63,7 +63,8 @@ fn until_leaving(stage: &Stage, name: &str) -> bool {
             return None;
         }
         Some(is_initialized_besides(stage, name).await)
-    })
+    });
+    assert!(is_replaced, "drained before its replacement was ready");
 }
 
 fn until_gone(stage: &Stage, name: &str) {
@@ -103,10 +104,7 @@ fn each_alone(source: &str, notice: Notice) {
 
     interrupt(&stage, &instance.id, NOTICE, notice);
 
-    assert!(
-        until_leaving(&stage, &first),
-        "drained before its replacement was ready"
-    );
+    until_leaving(&stage, &first);
     until_gone(&stage, &first);
     stage.until_bound(1);
     let old = |it: &ecs_sim::InstanceView| (it.instance_type.clone(), it.zone.clone());
@@ -160,10 +158,7 @@ fn a_spot_notice_leads_to_a_drained_node_within_five_minutes_though_the_replacem
     let announced = Instant::now();
     interrupt(&stage, &id, NOTICE, Notice::Lock);
 
-    assert!(
-        until_leaving(&stage, &first),
-        "drained before its replacement was ready"
-    );
+    until_leaving(&stage, &first);
     let leaving = announced.elapsed();
     until_gone(&stage, &first);
     let gone = announced.elapsed();
@@ -204,10 +199,7 @@ fn a_notice_outlives_a_kill_though_nobody_announces_it_again() {
     stage.kill_kerf();
     stage.start_kerf(&["--interruption-sources", "conditions"]);
 
-    assert!(
-        until_leaving(&stage, &first),
-        "drained before its replacement was ready"
-    );
+    until_leaving(&stage, &first);
     until_gone(&stage, &first);
     stage.until_bound(1);
 }
@@ -264,10 +256,7 @@ fn maintenance_keeps_to_the_budgets_until_it_is_near_and_is_forgotten_when_it_is
     assert_eq!(stage.list::<NodeClaim>().remove(0).name_any(), first);
 
     announce(&stage, &id, "Scheduled", 10 * 60);
-    assert!(
-        until_leaving(&stage, &first),
-        "drained before its replacement was ready"
-    );
+    until_leaving(&stage, &first);
     until_gone(&stage, &first);
     stage.until_bound(1);
 }
@@ -281,10 +270,7 @@ fn maintenance_that_is_far_off_is_drift_within_the_budgets() {
 
     announce(&stage, &id, "Scheduled", 24 * 60 * 60);
 
-    assert!(
-        until_leaving(&stage, &first),
-        "drained before its replacement was ready"
-    );
+    until_leaving(&stage, &first);
     until_gone(&stage, &first);
     stage.until_bound(1);
     let disrupted = stage.log().contains("DisruptionReason") || stage.log().contains("drifted");

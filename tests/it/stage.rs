@@ -331,6 +331,21 @@ impl Stage {
         });
     }
 
+    /// A machine with those tags that kerf has not launched.
+    pub(crate) fn plant(&self, tags: &[(&str, &str)]) -> ecs_sim::InstanceView {
+        let tags = tags.iter();
+        let planted = self.sim.plant(ecs_sim::Planted {
+            instance_type: "ecs.g7.xlarge".to_owned(),
+            zone: "cn-hangzhou-h".to_owned(),
+            image_id: "aliyun_3_x64_20G_alibase_20250629.vhd".to_owned(),
+            is_spot: false,
+            tags: tags
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+        });
+        planted.unwrap()
+    }
+
     /// The instances that the account pays for.
     pub(crate) fn instances(&self) -> Vec<ecs_sim::InstanceView> {
         self.sim

@@ -26,7 +26,7 @@ use binding::extra;
 pub use binding::{Guest, PODS_MIN, left_over};
 use evened::{evened, restore};
 
-/// Plans of one call. The second leaves a fifth of what the first left; later ones seldom less.
+/// Plans of one call. The second seldom leaves any pod; what it leaves or what is too dear takes a few more.
 const PLANS_MAX: usize = 8;
 /// What the room may cost, of the plan without it: as much as the nodes that 4 % of the pods would need, which the brim of
 /// a plan leaves. Where many small nodes leave more over, a second look is cheaper: then it is known which pods are left.
