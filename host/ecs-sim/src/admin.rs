@@ -11,6 +11,7 @@
 //! | `POST /_sim/events` | announce an event, or another state of one |
 //! | `GET /_sim/calls` | the latest calls |
 //! | `POST /_sim/faults`, `DELETE /_sim/faults` | add to the fault script (one entry or a list); clear it |
+//! | `PUT /_sim/weather` | trouble by chance: `{"seed": 1, "throttlePercent": 50, "cutPercent": 10, "noStockPercent": 5}`; `{}` ends it |
 //! | `GET /_sim/held`, `POST /_sim/release?action=A` | replies that wait; let them go |
 //! | `PUT /_sim/stock`, `PUT /_sim/timing`, `PUT /_sim/rate-limits` | replace that part of the world |
 
@@ -47,6 +48,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/_sim/events", post(announce))
         .route("/_sim/calls", get(calls))
         .route("/_sim/faults", post(add_faults).delete(clear_faults))
+        .route("/_sim/weather", put(weather))
         .route("/_sim/held", get(held))
         .route("/_sim/release", post(release))
         .route("/_sim/stock", put(stock))
@@ -147,6 +149,14 @@ async fn add_faults(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn clear_faults(State(app): State<Arc<App>>) -> Response {
     app.faults().clear();
     done(true).into_response()
+}
+
+async fn weather(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(
+        body(request)
+            .await
+            .map(|weather| app.faults().set_weather(weather)),
+    )
 }
 
 async fn held(State(app): State<Arc<App>>) -> Response {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use crate::catalog::fingerprint;
 use crate::error::ApiError;
 use crate::params::Params;
 
@@ -63,10 +64,61 @@ pub enum Effect {
     Hold,
 }
 
+/// Trouble by chance, after the script: the same seed and the same order of calls give the same trouble.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Weather {
+    pub seed: u64,
+    /// Of all calls: refused because there were too many.
+    pub throttle_percent: u64,
+    /// Of all calls: carried out, and the connection ends without a byte.
+    pub cut_percent: u64,
+    /// Of the launches that are left: sold out.
+    pub no_stock_percent: u64,
+}
+
+impl Weather {
+    fn fault(self, action: &str, number: u64) -> Option<Fault> {
+        let draw = |what: &str| {
+            let parts = [what, &self.seed.to_string(), &number.to_string()];
+            // The low digits of this hash are poor.
+            (fingerprint(&parts) >> 32) % 100
+        };
+        let lot = draw("call");
+        let (after, effect) = if lot < self.throttle_percent {
+            let code = "Throttling.User".to_owned();
+            let throttle = Effect::Throttle {
+                status: 400,
+                code,
+                retry_after_ms: None,
+            };
+            (false, throttle)
+        } else if lot < self.throttle_percent + self.cut_percent {
+            (true, Effect::Cut)
+        } else if action == "RunInstances" && draw("stock") < self.no_stock_percent {
+            let code = "OperationDenied.NoStock".to_owned();
+            (false, Effect::Error { status: 403, code })
+        } else {
+            return None;
+        };
+        Some(Fault {
+            action: action.to_owned(),
+            when: BTreeMap::new(),
+            skip: 0,
+            times: 1,
+            after,
+            effect,
+        })
+    }
+}
+
 /// The script in force, and the calls that are being held.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     script: Vec<Fault>,
+    weather: Weather,
+    /// Calls since the weather changed.
+    drawn: u64,
     held: BTreeMap<u64, Held>,
     held_count: u64,
     minutes: BTreeMap<String, Minute>,
@@ -116,7 +168,13 @@ impl Faults {
                 return Some(fault.clone());
             }
         }
-        None
+        self.drawn += 1;
+        self.weather.fault(action, self.drawn)
+    }
+
+    pub(crate) fn set_weather(&mut self, weather: Weather) {
+        self.weather = weather;
+        self.drawn = 0;
     }
 
     /// Refuses the calls beyond an action's limit per minute.
@@ -184,6 +242,30 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weather_is_the_same_for_the_same_seed_and_as_bad_as_it_says() {
+        let weather = |seed| Weather {
+            seed,
+            throttle_percent: 50,
+            cut_percent: 10,
+            no_stock_percent: 20,
+        };
+        let draw = |seed| {
+            let calls = 1..=10_000;
+            let faults = calls.map(|number| weather(seed).fault("RunInstances", number));
+            faults.map(|it| it.map(|it| it.effect)).collect::<Vec<_>>()
+        };
+        let count =
+            |is_it: fn(&Effect) -> bool| draw(1).iter().flatten().filter(|it| is_it(it)).count();
+
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        assert!((4_700..5_300).contains(&count(|it| matches!(it, Effect::Throttle { .. }))));
+        assert!((900..1_100).contains(&count(|it| matches!(it, Effect::Cut))));
+        assert!((700..900).contains(&count(|it| matches!(it, Effect::Error { .. }))));
+        assert_eq!(Weather::default().fault("RunInstances", 1), None);
+    }
 
     #[test]
     fn the_faults_of_the_readme_are_read() {

@@ -42,7 +42,7 @@ mod world;
 pub use announced::{Announced, Notice};
 pub use calls::Count;
 pub use catalog::{Catalog, CatalogError, InstanceType, Network};
-pub use faults::{Effect, Fault};
+pub use faults::{Effect, Fault, Weather};
 pub use kubelet::KubeletError;
 pub use planted::Planted;
 pub use sim::{EcsSim, Options, StartError};

@@ -12,6 +12,7 @@ use crate::params::{Params, tags_match};
 use crate::state::State;
 
 const IDS_MAX: usize = 100;
+const TAGGED_SHOWN_MAX: usize = 1000;
 /// MaxResults under 10 is read as 10, over 100 as 100.
 const PAGE: PageBounds = PageBounds {
     min: 10,
@@ -59,6 +60,13 @@ pub(super) fn describe_instances(
                     .any(|id| id == group)
             })
     });
+    // A tag filter shows no more; ListTagResources does.
+    let shown_max = if filter.is_empty() {
+        usize::MAX
+    } else {
+        TAGGED_SHOWN_MAX
+    };
+    let found: Vec<_> = found.into_iter().take(shown_max).collect();
     let by_number = params.text("PageNumber").is_some() || params.text("PageSize").is_some();
     if by_number {
         page_by_number(state, params, found)
