@@ -19,6 +19,7 @@ mod doctor;
 mod events;
 mod explain;
 mod failing_policies;
+mod groups;
 mod installers;
 mod interruption;
 mod lifecycle;

@@ -45,7 +45,9 @@ use crate::provider::describe::Describer;
 use crate::provider::events::{Announcement, announcements};
 use crate::provider::instance::{DeleteOutcome, Instance};
 use crate::provider::instance_types::{Sources, Zone, instance_types};
-use crate::provider::launch::{Attempt, LaunchOutcome, LaunchRequest, NotReadyReason};
+use crate::provider::launch::{
+    Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, NotReadyReason, Resent, group,
+};
 use crate::provider::region::Region;
 use crate::provider::shared::{Inputs, SharedTypes};
 use crate::provider::unavailable::{OfferingKey, UnavailableOfferings};
@@ -213,6 +215,40 @@ impl Provider {
             self.inner.classes.clear();
         }
         outcome
+    }
+
+    /// Launches up to `request.amount` instances for a group of claims of one shape.
+    ///
+    /// `record` stores the attempt in all of them; the call is only sent after it returned `Ok`.
+    pub async fn launch_group<F, Fut>(&self, request: &LaunchRequest, record: F) -> GroupOutcome
+    where
+        F: FnMut(Attempt) -> Fut + Send,
+        Fut: Future<Output = Result<(), String>> + Send,
+    {
+        group::launch_group(&self.inner, request, record).await
+    }
+
+    /// Sends the stored attempt of a group once more, to learn what it made.
+    pub async fn resend_group(&self, request: &LaunchRequest, last: &Attempt) -> Resent {
+        group::resend_group(&self.inner, request, last).await
+    }
+
+    /// The instances that show the group's tag and are not about to end, in id order.
+    ///
+    /// # Errors
+    /// As [`Self::describe`].
+    pub async fn group_members(&self, group: &str) -> Result<Vec<Instance>, CloudError> {
+        group::members_of(&self.inner, group).await
+    }
+
+    /// What an instance of a group is for one of its claims; none when it is nothing that the claim may be.
+    pub async fn identify(
+        &self,
+        request: &LaunchRequest,
+        last: &Attempt,
+        instance: Instance,
+    ) -> Option<LaunchOutcome> {
+        group::identify(&self.inner, request, last, instance).await
     }
 
     /// The instances with these ids that exist, in id order; one that is missing in the answer may be gone or not

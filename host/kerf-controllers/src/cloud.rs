@@ -7,7 +7,7 @@ use kerf_cloud::CloudError;
 use kerf_cloud::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use kerf_cloud::provider::events::Announcement;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance};
-use kerf_cloud::provider::launch::{Attempt, LaunchOutcome, LaunchRequest};
+use kerf_cloud::provider::launch::{Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, Resent};
 use kerf_cloud::provider::unavailable::UnavailableOfferings;
 use kerf_cloud::provider::{Provider, TypeList};
 use kerf_cloud::rpc::ActionStats;
@@ -91,6 +91,59 @@ impl Calls<'_> {
     {
         let call = Box::pin(self.cloud.provider.launch(request, record));
         self.timed("Create", call, not_launched).await
+    }
+
+    /// As [`Provider::launch_group`].
+    pub async fn launch_group<F, Fut>(&self, request: &LaunchRequest, record: F) -> GroupOutcome
+    where
+        F: FnMut(Attempt) -> Fut + Send,
+        Fut: Future<Output = Result<(), String>> + Send,
+    {
+        let call = Box::pin(self.cloud.provider.launch_group(request, record));
+        let error = |outcome: &GroupOutcome| match outcome {
+            GroupOutcome::Made(_) => None,
+            GroupOutcome::Not(outcome) => not_launched(outcome),
+        };
+        self.timed("CreateGroup", call, error).await
+    }
+
+    /// As [`Provider::resend_group`].
+    pub async fn resend_group(&self, request: &LaunchRequest, last: &Attempt) -> Resent {
+        let call = Box::pin(self.cloud.provider.resend_group(request, last));
+        let error = |outcome: &Resent| match outcome {
+            Resent::Made(_) | Resent::Refused | Resent::Changed => None,
+            Resent::Not(outcome) => not_launched(outcome),
+        };
+        self.timed("CreateGroup", call, error).await
+    }
+
+    /// As [`Provider::group_members`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn group_members(&self, group: &str) -> Result<Vec<Instance>, CloudError> {
+        let call = Box::pin(self.cloud.provider.group_members(group));
+        self.timed("List", call, failed).await
+    }
+
+    /// As [`Provider::identify`].
+    pub async fn identify(
+        &self,
+        request: &LaunchRequest,
+        last: &Attempt,
+        instance: Instance,
+    ) -> Option<LaunchOutcome> {
+        let call = self.cloud.provider.identify(request, last, instance);
+        Box::pin(call).await
+    }
+
+    /// As [`Provider::tag`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn tag(&self, id: &str, tags: &[(String, String)]) -> Result<(), CloudError> {
+        let call = Box::pin(self.cloud.provider.tag(id, tags));
+        self.timed("Tag", call, failed).await
     }
 
     /// As [`Provider::describe`].

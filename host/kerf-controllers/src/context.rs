@@ -21,6 +21,7 @@ use crate::cluster::SharedCluster;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::failpoint;
+use crate::lifecycle::groups::Launches;
 use crate::lifecycle::health::Registrations;
 use crate::metrics::Metrics;
 use crate::node_class::{self, Classes};
@@ -54,6 +55,8 @@ pub struct Context {
     pub policies: Policies,
     /// Whether the pools' NodeClaims register.
     pub registrations: Registrations,
+    /// Groups of claims that are launched by one call.
+    pub launches: Launches,
     /// Pods whose eviction was refused.
     pub refusals: Refusals,
     /// Held while one expired claim asks for its place in the budgets.

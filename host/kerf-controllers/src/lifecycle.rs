@@ -5,6 +5,7 @@
 
 pub mod consistency;
 pub mod expiration;
+pub mod groups;
 pub mod health;
 pub mod hydration;
 pub mod initialization;
@@ -12,6 +13,7 @@ pub mod launch;
 pub mod liveness;
 pub mod offerings;
 pub mod registration;
+pub mod tagging;
 mod together;
 
 use std::sync::Arc;
@@ -76,7 +78,7 @@ async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
 async fn advance(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
-    context: &Context,
+    context: &Arc<Context>,
 ) -> Result<Option<Duration>, Error> {
     let launched = launch::advance(draft, api, context).await?;
     if launched == launch::Step::GaveUp {

@@ -22,8 +22,9 @@ use crate::context::Context;
 use crate::error::{CONFLICT_RETRY, Error, backoff, chain, describe};
 use crate::metrics::ReconcileLabels;
 
-/// Objects of one kind that are worked on at the same time. The work is waiting for others, so more than cores.
-const CONCURRENCY: u16 = 64;
+/// Objects of one kind that are worked on at the same time. The work is waiting for others, so more than cores; and more than
+/// two launch groups, whose claims all wait for one call.
+const CONCURRENCY: u16 = 256;
 
 /// What a kind must be to have a reconciler.
 pub trait Reconciled:

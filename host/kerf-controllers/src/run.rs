@@ -18,6 +18,7 @@ use crate::events::Events;
 use crate::http::{Listen, Served};
 use crate::intake::Intake;
 use crate::lease::{Election, Leash};
+use crate::lifecycle::groups::Launches;
 use crate::lifecycle::health::Registrations;
 use crate::memory::Keeper;
 use crate::metrics::{Metrics, Scope};
@@ -116,6 +117,7 @@ pub async fn run(
         policies: Policies::start(settings.policy_compiler.clone(), intake.class_trigger())
             .map_err(StartError::Policies)?,
         registrations: Registrations::default(),
+        launches: Launches::default(),
         refusals: Refusals::default(),
         expirations: std::sync::Mutex::default(),
         networks: Networks::default(),
@@ -222,6 +224,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     supervisor.spawn("disruption", disruption::run(with()));
     supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));
     supervisor.spawn("garbage-collection", garbage::run(with()));
+    supervisor.spawn("tagging", lifecycle::tagging::run(with()));
     supervisor.spawn("node-repair", repair::run(with()));
     supervisor.spawn("interruption", interruption::run(with()));
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::{
-    burst, drain_all, idle, impossible, policy_bench, process, roll, scale_in, simulate_bench,
-    swap_bench,
+    burst, drain_all, idle, impossible, launch_faults, policy_bench, process, roll,
+    scale_in, simulate_bench, swap_bench,
 };
 
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         match first.as_str() {
             "drain-all" => return drain_all::run(rest),
             "idle" => return idle::run(rest),
+            "launch-faults" => return launch_faults::run(rest),
             "policy" => return policy_bench::run(rest),
             "policy-swap" => return swap_bench::run(rest),
             "burst" => return burst::run(rest),

@@ -26,6 +26,7 @@ mod failover;
 mod idle;
 mod image;
 mod impossible;
+mod launch_faults;
 mod oci;
 mod oracle;
 mod plugins;

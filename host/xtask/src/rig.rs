@@ -261,6 +261,17 @@ impl Rig {
         answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)
     }
 
+    /// Changes the simulator at this path of its admin API.
+    pub(crate) fn put_sim(&self, path: &str, body: &Value) -> Result<Value> {
+        let request = ureq::put(format!("{}{path}", self.sim_url));
+        answer(
+            request
+                .content_type("application/json")
+                .send(body.to_string()),
+            path,
+        )
+    }
+
     /// Everything that there is now; instances that are gone are among them, with the status `Gone`.
     pub(crate) fn look(&self) -> Result<World> {
         Ok(World {

@@ -1,10 +1,11 @@
-//! Launching one instance for one NodeClaim, exactly once.
+//! Launching one instance for one NodeClaim, exactly once; or by one call for many claims of one shape ([`group`]).
 //!
 //! The write-ahead rule: every attempt is handed to the caller's `record` before it is sent, and is stored with the
 //! claim's launch group. The client token is a function of group, attempt and parameters, and the
 //! instance's tags carry the group, so whatever dies in between, a later call finds what was made instead of making
 //! it again.
 
+pub(super) mod group;
 pub(super) mod params;
 mod user_data;
 mod verdict;
@@ -22,13 +23,17 @@ use crate::provider::bootstrap::{NodeSettings, Renderer};
 use crate::provider::class::{Architecture, ResolvedNodeClass};
 use crate::provider::instance::Instance;
 use crate::provider::launch::walk::{Step, Walk};
+use crate::rpc::sign::sha256_hex;
 
-/// One NodeClaim to launch.
+/// One NodeClaim to launch, or a group of them.
 #[derive(Debug, Clone)]
 pub struct LaunchRequest {
     pub class: Arc<ResolvedNodeClass>,
     pub node_pool: String,
+    /// Empty for a group.
     pub node_claim: String,
+    /// How many instances; more than one only for a group.
+    pub amount: u32,
     /// The launch token; the caller stores it with the first attempt, and chooses the same one again until then.
     pub group: String,
     /// The last attempt that `record` stored; `None` if there was none.
@@ -58,9 +63,57 @@ pub struct Attempt {
     pub zone_id: String,
     pub capacity_type: String,
     pub vswitch_id: String,
+    /// How many instances it asks for.
+    #[serde(default = "one")]
+    pub amount: u32,
     /// Of everything that the call sends besides the token.
     pub params_hash: String,
     pub at: Timestamp,
+}
+
+/// Attempts of a version that launched one by one do not say how many.
+fn one() -> u32 {
+    1
+}
+
+/// What a group of claims is called. Unique for all time: the uids of its members are, and claims that come together
+/// once more do so later.
+#[must_use]
+pub fn group_name(uids: impl IntoIterator<Item = String>, now: Timestamp) -> String {
+    let uids: Vec<String> = uids.into_iter().collect();
+    let hash = sha256_hex(format!("{now}\n{}", uids.join("\n")).as_bytes());
+    format!("g-{}", &hash[..32])
+}
+
+/// What became of the launch of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GroupOutcome {
+    /// These instances were made, in the order of their ids; fewer than were asked for where there were no more.
+    Made(Vec<Member>),
+    /// None, and this is why; it holds for each claim of the group. It is never [`LaunchOutcome::Launched`].
+    Not(LaunchOutcome),
+}
+
+/// An instance of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// `i-…`
+    pub instance_id: String,
+    /// None while it does not show.
+    pub launched: Option<Launched>,
+}
+
+/// What became of an attempt that was sent once more.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resent {
+    /// These instances carry its token.
+    Made(Vec<String>),
+    /// It was refused, and so it was before: there are none.
+    Refused,
+    /// It cannot be sent again as it was. What it made shows by its tags, later.
+    Changed,
+    /// Nothing is known.
+    Not(LaunchOutcome),
 }
 
 /// What became of a launch.

@@ -12,6 +12,10 @@ const RATE_MIN: f64 = 0.1;
 /// Every good call gives back this part of the normal rate.
 const RECOVERY_PART: f64 = 0.02;
 
+/// Actions that begin at a multiple of the rate: a launch of hundreds is followed by as many of them, and they change
+/// nothing else. Other clients of the same API begin at 500 a minute of each action.
+const FASTER: [(&str, f64); 1] = [("TagResources", 2.0)];
+
 /// Buckets by action.
 #[derive(Debug)]
 pub struct Limiter {
@@ -86,9 +90,11 @@ impl Limiter {
         now: Instant,
         update: impl FnOnce(&mut Bucket, f64, f64) -> T,
     ) -> T {
+        let faster = FASTER.iter().find(|(name, _)| *name == action);
+        let normal = self.rate_normal * faster.map_or(1.0, |(_, times)| *times);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(action).or_insert(Bucket {
-            rate: self.rate_normal,
+            rate: normal,
             tokens: self.burst,
             at: now,
             blocked_until: now,
@@ -96,7 +102,7 @@ impl Limiter {
         let elapsed = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.tokens = (bucket.tokens + elapsed * bucket.rate).min(self.burst);
         bucket.at = bucket.at.max(now);
-        update(bucket, self.rate_normal, self.burst)
+        update(bucket, normal, self.burst)
     }
 }
 

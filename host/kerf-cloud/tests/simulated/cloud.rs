@@ -54,6 +54,7 @@ impl Cloud {
             class: self.class().await,
             node_pool: "default".to_owned(),
             node_claim: name.to_owned(),
+            amount: 1,
             group: format!("group-{name}"),
             last_attempt: None,
             offerings: offerings.to_vec(),

@@ -26,6 +26,7 @@ use crate::disruption::origin::Origin;
 use crate::draft::Draft;
 use crate::error::{Error, chain};
 use crate::failpoint;
+use crate::lifecycle::groups::{self, Joined, Place, Share};
 use crate::lifecycle::offerings;
 use crate::lifecycle::registration::is_unknown;
 use crate::node_class::ClassState;
@@ -66,7 +67,7 @@ impl Step {
 pub async fn advance(
     draft: &mut Draft,
     api: &Api<NodeClaim>,
-    context: &Context,
+    context: &Arc<Context>,
 ) -> Result<Step, Error> {
     if !is_unknown(draft, condition::LAUNCHED) {
         return Ok(Step::Done);
@@ -92,13 +93,49 @@ pub async fn advance(
             return Ok(Step::Again(CLASS_RETRY));
         }
     };
+    let origin = Origin::of(&draft.claim, &class, context);
+    if let Some(share) = share(draft, &class, &origin, context).await {
+        return match share {
+            Share::Outcome(outcome) => settle(draft, api, context, &class, *outcome).await,
+            Share::Another => {
+                Place::leave(&mut draft.claim);
+                Ok(Step::Again(Duration::ZERO))
+            }
+        };
+    }
     choose_group(draft);
     context.reach(failpoint::TOKEN_CHOSEN).await;
     let request = request(&draft.claim, &class, context);
-    let origin = Origin::of(&draft.claim, &class, context);
     let outcome = launch(draft, api, context, (&request, &origin)).await;
     context.reach(failpoint::LAUNCHED_UNRECORDED).await;
     settle(draft, api, context, &class, outcome).await
+}
+
+/// What the claim gets of a launch group; none where it is launched by itself.
+async fn share(
+    draft: &mut Draft,
+    class: &ClassState,
+    origin: &Origin,
+    context: &Arc<Context>,
+) -> Option<Share> {
+    let request = request(&draft.claim, class, context);
+    if Place::of(&draft.claim).is_some() {
+        return Some(groups::resume(&draft.claim, &request, context).await);
+    }
+    let has_group = draft
+        .claim
+        .annotations()
+        .contains_key(annotation::LAUNCH_GROUP);
+    if has_group {
+        return None;
+    }
+    match groups::join(&draft.claim, &request, origin, context).await {
+        Joined::Alone => None,
+        Joined::Shared(claim, share) => {
+            *draft = Draft::open(&claim, draft.now);
+            Some(share)
+        }
+    }
 }
 
 /// Gives the claim its launch group. It is written with the first attempt; until then the same one is chosen again.
@@ -181,6 +218,7 @@ fn request(claim: &NodeClaim, class: &ClassState, context: &Context) -> LaunchRe
         renderer: context.policies.renderer(claim, &node_pool, &node, context),
         node_pool,
         node_claim: claim.name_any(),
+        amount: 1,
         group: annotations
             .get(annotation::LAUNCH_GROUP)
             .cloned()

@@ -14,6 +14,7 @@ use kube::{Api, ResourceExt};
 use crate::api_call::{bounded, is_conflict};
 use crate::context::Context;
 use crate::error::{Error, chain};
+use crate::lifecycle::offerings;
 use crate::metrics::CreatedLabels;
 use crate::patch::FIELD_MANAGER;
 use crate::provision::claim;
@@ -27,6 +28,10 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Creates all claims of the plan; per planned claim the object, or none when it could not be created.
 pub async fn create_all(plan: &Plan, context: &Context) -> Vec<Option<NodeClaim>> {
+    for planned in &plan.new_claims {
+        let offerings = offerings::encode(&planned.offerings);
+        context.launches.announce(&planned.pool, &offerings);
+    }
     let creates: Vec<_> = plan
         .new_claims
         .iter()
@@ -39,6 +44,8 @@ async fn create_or_say_why(planned: &PlannedClaim, context: &Context) -> Option<
     match create(planned, context).await {
         Ok(created) => Some(created),
         Err(error) => {
+            let offerings = offerings::encode(&planned.offerings);
+            context.launches.cancel(&planned.pool, &offerings);
             tracing::warn!(nodepool = %planned.pool, error = %chain(&error), "NodeClaim not created; its pods are planned again");
             None
         }

@@ -20,6 +20,7 @@ use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::lifecycle::groups::{self, Place};
 use crate::termination::{instance, node};
 use crate::{clock, failpoint};
 
@@ -33,7 +34,7 @@ const INSTANCE_POLL: Duration = Duration::from_secs(5);
 const UNSEEN_POLL: Duration = Duration::from_secs(1);
 
 /// An instance shows in lists within this time after its launch: twice what launches wait for.
-const SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+pub const SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// The watch on Nodes triggers; this only covers a lost trigger.
 const NODE_POLL: Duration = Duration::from_secs(10);
@@ -137,7 +138,10 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
         context.reach(failpoint::NODES_DELETED).await;
         return Ok(Action::requeue(NODE_POLL));
     }
-    let ids = instance_ids(claim, context).await?;
+    let Some(ids) = instance_ids(claim, context).await? else {
+        return Ok(Action::requeue(UNSEEN_POLL));
+    };
+    record_instance(&mut draft, &ids, &api, context).await?;
     if ids.is_empty() && may_still_show(claim, context) {
         return Ok(Action::requeue(UNSEEN_POLL));
     }
@@ -166,6 +170,20 @@ pub async fn finalize(claim: &NodeClaim, context: &Context) -> Result<Action, Er
     Ok(Action::await_change())
 }
 
+/// Writes down which instance of its launch group is a claim's: once it is being deleted its place shows that no more.
+async fn record_instance(
+    draft: &mut Draft,
+    ids: &[String],
+    api: &Api<NodeClaim>,
+    context: &Context,
+) -> Result<(), Error> {
+    let ([id], None, Some(_)) = (ids, draft.claim.provider_id(), Place::of(&draft.claim)) else {
+        return Ok(());
+    };
+    draft.status_mut().provider_id = Some(format!("{}.{id}", context.settings.region));
+    draft.write(api).await
+}
+
 /// Whether a process before this one called for an instance so shortly ago that it need not show yet. Calls of this
 /// process have been answered, or are looked after by the launch.
 fn may_still_show(claim: &NodeClaim, context: &Context) -> bool {
@@ -174,6 +192,8 @@ fn may_still_show(claim: &NodeClaim, context: &Context) -> bool {
     // One that was found, deleted and is gone has shown.
     let has_shown = claim.is_true(condition::INSTANCE_TERMINATING);
     claim.provider_id().is_none()
+        // Of a group it is known by then what its call made.
+        && Place::of(claim).is_none()
         && !has_shown
         && attempt.is_some_and(|attempt| {
             let was_cut_off = attempt.at < context.started_at;
@@ -247,16 +267,19 @@ async fn delete_nodes(claim: &NodeClaim, context: &Context) -> Result<usize, Err
 }
 
 /// The recorded instance; without one, those that the launch group's tags show. A claim that was never launched has
-/// none, and a launch that nobody remembers is found.
-async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Vec<String>, Error> {
+/// none, and a launch that nobody remembers is found. None while that is not known.
+async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Option<Vec<String>>, Error> {
     if let Some((_, id)) = claim.provider_id().and_then(parse_provider_id) {
-        return Ok(vec![id.to_owned()]);
+        return Ok(Some(vec![id.to_owned()]));
     }
     let Some(group) = claim.annotations().get(annotation::LAUNCH_GROUP) else {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     };
     if !claim.annotations().contains_key(annotation::LAUNCH_ATTEMPT) {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
+    }
+    if Place::of(claim).is_some() {
+        return Ok(groups::of_deleted(claim, context).await);
     }
     let found = context
         .cloud
@@ -268,5 +291,7 @@ async fn instance_ids(claim: &NodeClaim, context: &Context) -> Result<Vec<String
             object: crate::error::describe(claim),
             message: crate::error::chain(&error),
         })?;
-    Ok(found.into_iter().map(|instance| instance.id).collect())
+    Ok(Some(
+        found.into_iter().map(|instance| instance.id).collect(),
+    ))
 }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::rig::World;
 
 const LAUNCH_GROUP: &str = "karpenter.alibabacloud.com/launch-group";
+const LAUNCH_SIZE: &str = "karpenter.alibabacloud.com/launch-size";
+const NODE_CLAIM: &str = "karpenter.sh/nodeclaim";
 const NODE_POOL: &str = "karpenter.sh/nodepool";
 
 /// How many of each kind a trial has.
@@ -75,14 +77,6 @@ pub(crate) struct Harm {
 
 impl Harm {
     pub(crate) fn of(world: &World, run: &str, pods: usize) -> Self {
-        let mut per_group: BTreeMap<&str, u64> = BTreeMap::new();
-        for group in world
-            .instances
-            .iter()
-            .filter_map(|it| it["tags"][LAUNCH_GROUP].as_str())
-        {
-            *per_group.entry(group).or_default() += 1;
-        }
         let claims = world.claims.iter().filter(|it| is_of_run(it, run));
         let named: BTreeSet<&str> = claims.clone().filter_map(instance_of).collect();
         let all_named: BTreeSet<&str> = world.claims.iter().filter_map(instance_of).collect();
@@ -93,10 +87,14 @@ impl Harm {
             + named.difference(&running).count();
         let missing = pods.saturating_sub(bound(world, run));
         Self {
-            double: per_group.values().map(|count| count - 1).sum(),
+            double: doubles(world),
             leaked: running.difference(&all_named).count() as u64,
             lost: (dead + missing) as u64,
         }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -114,6 +112,40 @@ impl fmt::Display for Harm {
             "double {}, leaked {}, lost {}",
             self.double, self.leaked, self.lost
         )
+    }
+}
+
+/// Instances that were launched for a claim that had one: of one name, or of a group of which more were launched than it
+/// has members.
+fn doubles(world: &World) -> u64 {
+    let mut per_claim: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut per_group: BTreeMap<&str, u64> = BTreeMap::new();
+    for tags in world.instances.iter().map(|it| &it["tags"]) {
+        if let Some(claim) = tags[NODE_CLAIM].as_str() {
+            *per_claim.entry(claim).or_default() += 1;
+        }
+        if let Some(group) = tags[LAUNCH_GROUP].as_str() {
+            *per_group.entry(group).or_default() += 1;
+        }
+    }
+    let of_claims: u64 = per_claim.values().map(|count| count - 1).sum();
+    let of_groups: u64 = per_group
+        .into_iter()
+        .map(|(group, count)| count.saturating_sub(size(world, group)))
+        .sum();
+    of_claims.max(of_groups)
+}
+
+/// How many claims a group was frozen with. Of one whose claims are all gone nothing is known any more but that it had one.
+fn size(world: &World, group: &str) -> u64 {
+    let annotations = world.claims.iter().map(|it| &it["metadata"]["annotations"]);
+    let mut sizes = annotations
+        .filter(|it| it[LAUNCH_GROUP] == group)
+        .filter_map(|it| it[LAUNCH_SIZE].as_str()?.parse().ok());
+    match sizes.next() {
+        Some(size) => size,
+        None if group.starts_with("g-") => u64::MAX,
+        None => 1,
     }
 }
 
@@ -204,6 +236,29 @@ mod tests {
                 lost: 0
             }
         );
+    }
+
+    #[test]
+    fn a_group_has_as_many_instances_as_members_and_one_more_is_a_double() {
+        let mut member = claim("i-1");
+        member["metadata"]["annotations"] = json!({LAUNCH_GROUP: "g-1", LAUNCH_SIZE: "2"});
+        let mut world = World {
+            instances: vec![
+                instance("i-1", "g-1", "Running"),
+                instance("i-2", "g-1", "Gone"),
+            ],
+            claims: vec![member],
+            ..World::default()
+        };
+        assert_eq!(Harm::of(&world, "a", 0).double, 0);
+
+        world.instances.push(instance("i-3", "g-1", "Gone"));
+        assert_eq!(Harm::of(&world, "a", 0).double, 1);
+        world.instances.pop();
+        for instance in &mut world.instances {
+            instance["tags"][NODE_CLAIM] = json!("general-1");
+        }
+        assert_eq!(Harm::of(&world, "a", 0).double, 1);
     }
 
     #[test]

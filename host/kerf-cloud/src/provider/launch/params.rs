@@ -35,17 +35,19 @@ pub(super) struct DiskChoice<'a> {
 }
 
 impl Call<'_> {
-    /// The parameters, for the attempt with this number.
-    pub(super) fn params(&self, number: u32) -> Result<RunInstances, BootstrapError> {
+    /// The parameters, for the attempt with this number and so many instances.
+    pub(super) fn params(&self, number: u32, amount: u32) -> Result<RunInstances, BootstrapError> {
         let class = &self.request.class.spec;
         let mut run = RunInstances {
             instance_type: self.offering.instance_type.clone(),
             image_id: self.image.id.clone(),
             vswitch_id: self.vswitch.id.clone(),
             security_group_ids: self.security_group_ids(),
-            amount: 1,
+            amount,
+            // All or nothing would leave a hundred claims without any where ninety could be had.
+            min_amount: (amount > 1).then_some(1),
             client_token: client_token(self.cluster, &self.request.group, number),
-            instance_name: self.request.node_claim.clone(),
+            instance_name: self.instance_name(),
             user_data: self.user_data.encode()?,
             key_pair_name: self.request.class.key_pair_name.clone(),
             password_inherit: class.password_inherit,
@@ -65,6 +67,14 @@ impl Call<'_> {
         put_spot(&mut run, class, self.offering.capacity_type);
         self.put_private_pool(&mut run);
         Ok(run)
+    }
+
+    /// The claim's name; that of the pool where one call is for many claims.
+    fn instance_name(&self) -> String {
+        match self.request.node_claim.as_str() {
+            "" => self.request.node_pool.clone(),
+            name => name.to_owned(),
+        }
     }
 
     fn put_private_pool(&self, run: &mut RunInstances) {
@@ -89,6 +99,7 @@ impl Call<'_> {
             zone_id: self.offering.zone_id.clone(),
             capacity_type: self.offering.capacity_type.as_str().to_owned(),
             vswitch_id: self.vswitch.id.clone(),
+            amount: run.amount,
             params_hash: self.params_hash(run),
             at,
         }

@@ -16,19 +16,19 @@ use crate::provider::launch::params::{Call, DiskChoice};
 use crate::provider::launch::user_data::{Machine, user_data};
 use crate::provider::launch::verdict::{Verdict, verdict};
 use crate::provider::launch::{
-    Attempt, LaunchOffering, LaunchOutcome, LaunchRequest, Launched, NotReadyReason,
+    Attempt, LaunchOffering, LaunchOutcome, LaunchRequest, Launched, Member, NotReadyReason,
     OfferingFailure,
 };
 use crate::provider::tags;
 use crate::provider::unavailable::OfferingKey;
 
 /// How long one launch waits for its instance to show; after that the next call finds it by its tags.
-const VISIBLE_WAIT: Duration = Duration::from_secs(10);
-const VISIBLE_POLL: Duration = Duration::from_millis(500);
+pub(super) const VISIBLE_WAIT: Duration = Duration::from_secs(10);
+pub(super) const VISIBLE_POLL: Duration = Duration::from_millis(500);
 /// Before a launch that is not decided is looked into again.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How long a client token is relied on. Its life is not published; the tags decide after this.
-const TOKEN_TRUST: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const TOKEN_TRUST: SignedDuration = SignedDuration::from_hours(1);
 /// Addresses that a new node takes: its own, and with Terway a first pool for its pods.
 const NODE_IPS: u64 = 1;
 const TERWAY_NODE_IPS: u64 = 6;
@@ -36,21 +36,27 @@ const TERWAY_NODE_IPS: u64 = 6;
 /// How a step ended.
 pub(super) enum Step {
     Done(LaunchOutcome),
+    /// A group has what [`Walk::made`] says.
+    Made,
     /// On to the next offering.
     Next,
 }
 
 /// One launch under way.
 pub(super) struct Walk<'a> {
-    inner: &'a Inner,
+    pub(super) inner: &'a Inner,
     request: &'a LaunchRequest,
     failures: Vec<OfferingFailure>,
     number: u32,
+    /// What the next call asks for.
+    pub(super) amount: u32,
+    /// What a group's call made.
+    pub(super) made: Vec<Member>,
 }
 
 /// Places in the lists of disk categories that are tried.
 #[derive(Debug, Clone, Copy, Default)]
-struct Disks {
+pub(super) struct Disks {
     system: usize,
     data: usize,
 }
@@ -78,11 +84,11 @@ impl Disks {
 }
 
 /// What all calls for one offering share.
-struct Target<'a> {
-    offering: &'a LaunchOffering,
-    facts: TypeFacts,
+pub(super) struct Target<'a> {
+    pub(super) offering: &'a LaunchOffering,
+    pub(super) facts: TypeFacts,
     image: &'a Image,
-    node: NodeCapacity,
+    pub(super) node: NodeCapacity,
     user_data: UserData,
     node_ips: u64,
 }
@@ -95,6 +101,8 @@ impl<'a> Walk<'a> {
             request,
             failures: Vec::new(),
             number,
+            amount: request.amount.max(1),
+            made: Vec::new(),
         }
     }
 
@@ -136,11 +144,7 @@ impl<'a> Walk<'a> {
 
     /// Takes the first instance that an offering allows; the others are surplus and go. `None` if none is left.
     async fn adopt(&self, found: &[Instance], last: &Attempt) -> Option<Step> {
-        let is_allowed = |instance: &Instance| {
-            let offerings = &self.request.offerings;
-            offerings.iter().any(|it| is_instance_of(instance, it)) || is_of_attempt(instance, last)
-        };
-        let chosen = found.iter().find(|instance| is_allowed(instance));
+        let chosen = found.iter().find(|it| self.allows(it, last));
         let chosen_id = chosen.map(|instance| instance.id.as_str());
         let surplus = found.iter().map(|instance| &instance.id);
         let surplus: Vec<_> = surplus
@@ -156,33 +160,41 @@ impl<'a> Walk<'a> {
             self.inner.discard(&surplus).await;
         }
         let instance = chosen?.clone();
-        // From here on an instance exists: whatever cannot be asked now, no other one is made.
+        Some(Step::Done(self.adopted(instance).await))
+    }
+
+    /// Whether the instance is one that the claim may be.
+    pub(super) fn allows(&self, instance: &Instance, last: &Attempt) -> bool {
+        let offerings = &self.request.offerings;
+        offerings.iter().any(|it| is_instance_of(instance, it)) || is_of_attempt(instance, last)
+    }
+
+    /// What an instance that was found is. It exists: whatever cannot be asked now, no other one is made.
+    pub(super) async fn adopted(&self, instance: Instance) -> LaunchOutcome {
+        let later = |message: String| LaunchOutcome::Retry {
+            after: RETRY_PAUSE,
+            message,
+        };
         let types = match self.inner.region.types().await {
             Ok(types) => types,
-            Err(error) => return Some(retry(RETRY_PAUSE, &error)),
+            Err(error) => return later(error.to_string()),
         };
         let Some(facts) = types.get(&instance.instance_type) else {
-            let message = format!(
+            return later(format!(
                 "the region does not list {} at the moment",
                 instance.instance_type
-            );
-            return Some(Step::Done(LaunchOutcome::Retry {
-                after: RETRY_PAUSE,
-                message,
-            }));
+            ));
         };
         let max_pods = match self.node(facts).await {
             Ok((node, _)) => node.max_pods,
-            Err(error) => return Some(retry(RETRY_PAUSE, &error)),
+            Err(error) => return later(error.to_string()),
         };
-        let architecture = facts.architecture;
-        let launched = Launched {
+        LaunchOutcome::Launched(Box::new(Launched {
             instance,
-            architecture,
+            architecture: facts.architecture,
             max_pods,
             is_adopted: true,
-        };
-        Some(Step::Done(LaunchOutcome::Launched(Box::new(launched))))
+        }))
     }
 
     /// Sends the stored attempt once more: the token makes it the same call.
@@ -201,7 +213,7 @@ impl<'a> Walk<'a> {
             return Step::Next;
         };
         let call = self.call(&target, vswitch, Disks::default());
-        let run = match call.params(last.number) {
+        let run = match call.params(last.number, 1) {
             Ok(run) => run,
             Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
         };
@@ -240,7 +252,8 @@ impl<'a> Walk<'a> {
             };
             let call = self.call(&target, vswitch, disks);
             let number = self.number + 1;
-            let run = match call.params(number) {
+            let amount = self.amount_in(vswitch, target.node_ips);
+            let run = match call.params(number, amount) {
                 Ok(run) => run,
                 Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
             };
@@ -253,13 +266,20 @@ impl<'a> Walk<'a> {
                 });
             }
             self.number = number;
-            self.inner.in_flight.take(&vswitch.id, target.node_ips);
+            let ips = target.node_ips.saturating_mul(u64::from(amount));
+            self.inner.in_flight.take(&vswitch.id, ips);
             let error = match self.inner.client.run_instances(&run).await {
+                Ok(ids) if self.request.amount > 1 => {
+                    return self.settle_group(&target, &ids).await;
+                }
                 Ok(ids) => return self.settle(&target, &ids, true).await,
                 Err(error) => error,
             };
             if !error.is_outcome_unknown() {
-                self.inner.in_flight.put_back(&vswitch.id, target.node_ips);
+                self.inner.in_flight.put_back(&vswitch.id, ips);
+            }
+            if self.halves(&error) {
+                continue;
             }
             let found = verdict(&error);
             if found == Verdict::NextDiskCategory
@@ -275,7 +295,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Marks what the error speaks of; `None` means that the same offering may be tried in another vSwitch.
-    fn on_failure(
+    pub(super) fn on_failure(
         &mut self,
         target: &Target<'_>,
         vswitch: &VSwitch,
@@ -372,7 +392,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Everything that the calls for one offering share, or why there can be none.
-    async fn target(&mut self, offering: &'a LaunchOffering) -> Result<Target<'a>, Step> {
+    pub(super) async fn target(
+        &mut self,
+        offering: &'a LaunchOffering,
+    ) -> Result<Target<'a>, Step> {
         let types = self
             .inner
             .region
@@ -430,7 +453,12 @@ impl<'a> Walk<'a> {
         Ok((node, node_ips))
     }
 
-    fn call<'b>(&'b self, target: &'b Target<'_>, vswitch: &'b VSwitch, disks: Disks) -> Call<'b> {
+    pub(super) fn call<'b>(
+        &'b self,
+        target: &'b Target<'_>,
+        vswitch: &'b VSwitch,
+        disks: Disks,
+    ) -> Call<'b> {
         let categories = &self.request.class.spec.system_disk.categories;
         Call {
             request: self.request,
@@ -498,13 +526,13 @@ fn key_of<'b>(offering: &'b LaunchOffering, facts: &'b TypeFacts) -> OfferingKey
     }
 }
 
-fn is_of(offering: &LaunchOffering, attempt: &Attempt) -> bool {
+pub(super) fn is_of(offering: &LaunchOffering, attempt: &Attempt) -> bool {
     offering.instance_type == attempt.instance_type
         && offering.zone_id == attempt.zone_id
         && offering.capacity_type.as_str() == attempt.capacity_type
 }
 
-fn is_instance_of(instance: &Instance, offering: &LaunchOffering) -> bool {
+pub(super) fn is_instance_of(instance: &Instance, offering: &LaunchOffering) -> bool {
     instance.instance_type == offering.instance_type
         && instance.zone_id == offering.zone_id
         && instance.capacity_type == offering.capacity_type
@@ -516,7 +544,7 @@ fn is_of_attempt(instance: &Instance, attempt: &Attempt) -> bool {
         && instance.capacity_type.as_str() == attempt.capacity_type
 }
 
-fn is_ending(status: &InstanceStatus) -> bool {
+pub(super) fn is_ending(status: &InstanceStatus) -> bool {
     match status {
         InstanceStatus::Stopping | InstanceStatus::Stopped => true,
         InstanceStatus::Pending
