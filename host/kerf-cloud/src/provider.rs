@@ -13,6 +13,7 @@ mod delete;
 mod describe;
 pub mod events;
 pub mod facts;
+mod fleet;
 pub mod instance;
 mod instance_types;
 pub mod launch;
@@ -43,6 +44,7 @@ use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
 use crate::provider::describe::Describer;
 use crate::provider::events::{Announcement, announcements};
+use crate::provider::fleet::Fleet;
 use crate::provider::instance::{DeleteOutcome, Instance};
 use crate::provider::instance_types::{Sources, Zone, instance_types};
 use crate::provider::launch::{
@@ -70,6 +72,7 @@ pub(crate) struct Inner {
     config: ProviderConfig,
     region: Region,
     describer: Describer,
+    fleet: Fleet,
     unavailable: UnavailableOfferings,
     in_flight: InFlight,
     classes: Cache<String, ResolvedNodeClass>,
@@ -87,6 +90,7 @@ impl Provider {
         let inner = Inner {
             region: Region::new(client.clone(), &config),
             describer: Describer::new(client.clone()),
+            fleet: Fleet::default(),
             unavailable: UnavailableOfferings::default(),
             in_flight: InFlight::default(),
             classes: Cache::new(config.resolve_ttl),
@@ -273,11 +277,17 @@ impl Provider {
     /// # Errors
     /// As [`Self::describe`].
     pub async fn list_ours(&self) -> Result<Vec<Instance>, CloudError> {
-        self.find_by_tags(&[
+        let tags = [
             (tags::MANAGED_BY, tags::MANAGED_BY_KERF),
-            (tags::CLUSTER, &self.inner.config.cluster),
-        ])
-        .await
+            (tags::CLUSTER, self.inner.config.cluster.as_str()),
+        ];
+        let Inner {
+            fleet,
+            describer,
+            client,
+            ..
+        } = &*self.inner;
+        fleet.with_tags(describer, client, &tags).await
     }
 
     /// The instances of the region that the market is taking back, in id order; they need not be ours. One call, however

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::{
-    burst, drain_all, idle, impossible, launch_faults, policy_bench, process, roll,
+    at_rest, burst, drain_all, idle, impossible, launch_faults, policy_bench, process, roll,
     scale_in, simulate_bench, swap_bench,
 };
 
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "launch-faults" => return launch_faults::run(rest),
             "policy" => return policy_bench::run(rest),
             "policy-swap" => return swap_bench::run(rest),
+            "at-rest" => return at_rest::run(rest),
             "burst" => return burst::run(rest),
             "impossible" => return impossible::run(rest),
             "roll" => return roll::run(rest),

@@ -11,6 +11,7 @@
 mod adopt;
 mod api_reference;
 mod archive;
+mod at_rest;
 mod audit;
 mod bench;
 mod burst;

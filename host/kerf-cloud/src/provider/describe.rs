@@ -77,10 +77,7 @@ impl Describer {
         let items = self.client.describe_instances(&filter).await?;
         let mut found: Vec<_> = items.iter().map(instance).collect();
         // The filter is not trusted: what these tags do not prove to be ours must never look so.
-        found.retain(|instance| {
-            tags.iter()
-                .all(|(key, value)| instance.tags.get(*key).is_some_and(|has| has == value))
-        });
+        found.retain(|instance| instance.has_tags(tags));
         found.sort_by(|a, b| a.id.cmp(&b.id));
         found.dedup_by(|a, b| a.id == b.id);
         Ok(found)

@@ -87,6 +87,13 @@ impl Instance {
         self.status == InstanceStatus::Stopped
     }
 
+    /// Whether it carries all these tags.
+    #[must_use]
+    pub fn has_tags(&self, tags: &[(&str, &str)]) -> bool {
+        let has = |key: &str, value: &str| self.tags.get(key).is_some_and(|found| found == value);
+        tags.iter().all(|(key, value)| has(key, value))
+    }
+
     /// The claim that the tags name.
     #[must_use]
     pub fn node_claim(&self) -> Option<&str> {

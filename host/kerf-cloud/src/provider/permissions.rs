@@ -146,6 +146,10 @@ impl Provider {
             };
             client.describe_instances(&filter).await.map(drop)
         };
+        let tagged = async {
+            let tags = [(NOTHING, NOTHING)];
+            client.list_tagged_instances(&tags, "").await.map(drop)
+        };
         let events = async { client.describe_open_instance_events().await.map(drop) };
         let images = async {
             let filter = ImageFilter::of_ids(vec![NO_IMAGE.to_owned()]);
@@ -162,6 +166,7 @@ impl Provider {
         let vswitches = async move { client.describe_vswitches(&by_name()).await.map(drop) };
         vec![
             (Action::DescribeInstances.permission(), instances.boxed()),
+            (Action::ListTagResources.permission(), tagged.boxed()),
             (
                 Action::DescribeInstanceHistoryEvents.permission(),
                 events.boxed(),

@@ -62,6 +62,7 @@ actions! {
         DescribeSecurityGroups
         DescribeSpotAdvice
         DescribeZones
+        ListTagResources
         RunInstances
         TagResources;
     Vpc "vpc": DescribeVSwitches;

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use ecs_sim::{StockRule, World};
+use ecs_sim::{Planted, StockRule, World};
 use kerf_cloud::provider::catalog::Catalog;
 use kerf_cloud::provider::class::{
     Architecture, ImageTerm, ResolveKind, SecurityGroupTerm, VSwitchTerm,
 };
 use kerf_cloud::provider::config::{CniMode, ProviderConfig};
-use kerf_cloud::provider::instance::CapacityType;
+use kerf_cloud::provider::instance::{CapacityType, Instance};
 use kerf_cloud::provider::offline;
 use kerf_cloud::rpc::{Credentials, SignatureVersion};
 use kerf_core::labels;
 
-use crate::cloud::{Cloud, quick_start};
+use crate::cloud::{CLUSTER, Cloud, quick_start};
 
 #[tokio::test]
 async fn the_quick_start_class_resolves_to_zones_groups_and_the_newest_image() {
@@ -288,4 +288,53 @@ async fn a_catalog_that_was_pulled_says_what_the_live_account_says() {
     let sold_out = &of("ecs.g7.large").unwrap().offerings[0];
     assert_eq!(sold_out.unavailable.as_deref(), Some("no stock"));
     assert_eq!(cloud.calls("RunInstances") + cloud.calls("TagResources"), 0);
+}
+
+#[tokio::test]
+async fn fifteen_hundred_instances_are_all_found_though_a_tag_filter_shows_a_thousand() {
+    let cloud = Cloud::start(World::default()).await;
+    let ours = [
+        ("karpenter.sh/managed-by", "kerf"),
+        ("karpenter.sh/cluster-id", CLUSTER),
+        ("karpenter.sh/nodepool", "default"),
+        ("karpenter.sh/nodeclaim", "default-1"),
+        ("karpenter.alibabacloud.com/ecsnodeclass", "default"),
+        ("karpenter.alibabacloud.com/launch-group", "g-1"),
+    ];
+    let plant = |tags: &[(&str, &str)]| {
+        let tags = tags.iter();
+        cloud.sim.plant(Planted {
+            instance_type: "ecs.g7.large".to_owned(),
+            zone: "cn-hangzhou-h".to_owned(),
+            image_id: "m-1".to_owned(),
+            is_spot: false,
+            tags: tags
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+        })
+    };
+    let planted = |_| plant(&ours).unwrap().id;
+    let mut planted: Vec<String> = (0..1500).map(planted).collect();
+    planted.sort_unstable();
+    plant(&ours[..1]).unwrap();
+
+    let first = cloud.provider.list_ours().await.unwrap();
+    let pages = cloud.calls("ListTagResources");
+    let again = cloud.provider.list_ours().await.unwrap();
+
+    let ids = |found: &[Instance]| found.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&first), planted);
+    assert_eq!(ids(&again), planted);
+    assert_eq!(pages, 180, "fifty rows a page, six tags each");
+    assert_eq!(
+        cloud.calls("ListTagResources") - pages,
+        8,
+        "then a few at a time"
+    );
+    eprintln!(
+        "{} found by {} DescribeInstances and {pages} ListTagResources, again by {} and 8",
+        first.len(),
+        cloud.calls("DescribeInstances") / 2,
+        cloud.calls("DescribeInstances") / 2
+    );
 }
