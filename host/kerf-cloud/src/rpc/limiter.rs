@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A throttled rate never falls below this: one call in ten seconds still finds out that the storm is over.
-const RATE_MIN: f64 = 0.1;
+/// A throttled rate never falls below this: thirty calls a minute are far below any limit that is known of, and a launch
+/// of hundreds gets somewhere while every second call is refused.
+const RATE_MIN: f64 = 0.5;
 /// Every good call gives back this part of the normal rate.
 const RECOVERY_PART: f64 = 0.02;
 
