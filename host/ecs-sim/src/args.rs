@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 /// A simulator of Alibaba Cloud's ECS, VPC, CS, RAM and STS.
 #[derive(Debug, clap::Parser)]
 #[command(version)]
@@ -23,6 +25,12 @@ pub(crate) struct Args {
     pub(crate) access_key_id: String,
     #[arg(long, default_value = "simulated", hide_default_value = true)]
     pub(crate) access_key_secret: String,
+    /// What the clock shows at the start, for requests that were signed then; the present if not given.
+    #[arg(long)]
+    pub(crate) now: Option<Timestamp>,
+    /// Makes the access key one of a session with this token.
+    #[arg(long)]
+    pub(crate) security_token: Option<String>,
     /// Print one line of JSON with the address when requests are taken.
     #[arg(long)]
     pub(crate) print_ready: bool,

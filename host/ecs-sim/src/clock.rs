@@ -3,14 +3,26 @@
 //! Everything else takes `now` as an argument, so that the rules of an instance's life can be read and tested without
 //! waiting. Tasks die with their [`Tasks`], never later.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
-/// The wall clock: ECS stamps signatures, tokens and creation times with it.
+/// How far the clock is from the machine's.
+static OFFSET_MS: AtomicI64 = AtomicI64::new(0);
+
+/// The wall clock, unless it was set: ECS stamps signatures, tokens and creation times with it.
 pub(crate) fn now() -> Timestamp {
-    Timestamp::now()
+    let now = Timestamp::now();
+    let offset = SignedDuration::from_millis(OFFSET_MS.load(Ordering::Relaxed));
+    now.checked_add(offset).unwrap_or(now)
+}
+
+/// Sets the clock of all simulators of this process; it goes on from there.
+pub fn set_clock(now: Timestamp) {
+    let offset = now.as_millisecond() - Timestamp::now().as_millisecond();
+    OFFSET_MS.store(offset, Ordering::Relaxed);
 }
 
 /// The background tasks of one simulator: boots, releases of machines, removals of nodes.

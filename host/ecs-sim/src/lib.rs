@@ -42,6 +42,7 @@ mod world;
 pub use announced::{Announced, Notice};
 pub use calls::Count;
 pub use catalog::{Catalog, CatalogError, InstanceType, Network};
+pub use clock::set_clock;
 pub use faults::{Effect, Fault, Weather};
 pub use kubelet::KubeletError;
 pub use planted::Planted;

@@ -14,6 +14,9 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
+    if let Some(now) = args.now {
+        ecs_sim::set_clock(now);
+    }
     let sim = EcsSim::start(options(&args)?)
         .await
         .context("start the simulator")?;
@@ -50,6 +53,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         access_key_secret: args.access_key_secret.clone(),
         world,
         kubeconfig: args.kubeconfig.clone(),
+        security_token: args.security_token.clone(),
     })
 }
 

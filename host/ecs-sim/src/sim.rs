@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -17,7 +18,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::connection::{CuttableListener, Peer};
 use crate::faults::Fault;
 use crate::gateway::gateway;
-use crate::keyring::AccessKey;
+use crate::keyring::{AccessKey, Session};
 use crate::kubelet::{Kubelet, KubeletError};
 use crate::machine_room::MachineRoom;
 use crate::planted::Planted;
@@ -31,6 +32,8 @@ pub struct Options {
     pub listen: SocketAddr,
     pub access_key_id: String,
     pub access_key_secret: String,
+    /// Makes the access key one of a session with this token.
+    pub security_token: Option<String>,
     pub world: World,
     /// The cluster in which booted instances become nodes. None: they boot, but there is nothing to join.
     pub kubeconfig: Option<PathBuf>,
@@ -42,6 +45,7 @@ impl Default for Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             access_key_id: "LTAIsim".to_owned(),
             access_key_secret: "simulated".to_owned(),
+            security_token: None,
             world: World::default(),
             kubeconfig: None,
         }
@@ -78,6 +82,7 @@ impl EcsSim {
             listen,
             access_key_id,
             access_key_secret,
+            security_token,
             world,
             kubeconfig,
         } = options;
@@ -101,11 +106,16 @@ impl EcsSim {
             sold => Catalog::of(sold),
         };
         let mut state = State::new(world, catalog);
+        let session = security_token.map(|token| Session {
+            token,
+            expires_at: Timestamp::MAX,
+            role_arn: String::new(),
+        });
         state.keyring.insert(
             &access_key_id,
             AccessKey {
                 secret: access_key_secret,
-                session: None,
+                session,
             },
         );
         let app = Arc::new(App::new(format!("http://{address}"), state, machine_room));

@@ -44,6 +44,7 @@ mod swap_bench;
 mod tidy;
 mod upstream_world;
 mod vectors;
+mod wire;
 mod workload;
 mod workspace;
 
@@ -109,6 +110,8 @@ enum Command {
     ReplayTrace(bench::Replay),
     /// Check our answers against upstream Karpenter's.
     Vectors(vectors::Args),
+    /// Hold what official SDKs send against ecs-sim and our client, and run those SDKs against ecs-sim.
+    Wire(wire::Args),
 }
 
 fn main() -> ExitCode {
@@ -143,5 +146,6 @@ fn run() -> Result<()> {
         Command::Run(args) => demo::run(&args),
         Command::Test(args) => suites::run(&args),
         Command::Vectors(args) => vectors::run(&args),
+        Command::Wire(args) => wire::run(&args),
     }
 }
