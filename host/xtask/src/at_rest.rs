@@ -8,10 +8,10 @@ use clap::Parser;
 use control_plane::Options;
 use serde_json::json;
 
-use crate::bench;
+use crate::bench::{self, Measured};
 use crate::crash::tally;
 use crate::demo::manifests;
-use crate::rig::{self, Build, Rig};
+use crate::rig::{self, Rig};
 
 const RUN: &str = "at-rest";
 const INSTANCE_TYPE: &str = "ecs.g7.large";
@@ -36,23 +36,13 @@ struct Args {
     /// Seconds that are counted: some rounds of everything that happens every two minutes.
     #[arg(long, default_value_t = 360)]
     window: u64,
-    /// Measure a development build.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let mut rig = Rig::start(RUN, build, Options::default(), WORLD)?;
     manifests::apply(&rig.api, &rig::pool(RUN, INSTANCE_TYPE))?;
     manifests::apply(
@@ -86,7 +76,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .unwrap_or_default();
     let world = rig.look()?;
     bench::report(
-        args.json,
+        args.measured.json,
         &json!({
             "instances": tally::alive(&world.instances).count(), "windowMinutes": minutes,
             "perMinute": per_minute, "describeInstancesPerMinute": listings,

@@ -5,6 +5,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
+use crate::rig::Build;
 use crate::{
     at_rest, burst, drain_all, idle, impossible, launch_faults, policy_bench, process, roll,
     scale_in, simulate_bench, swap_bench,
@@ -70,6 +71,31 @@ fn measure(args: &[String]) -> Result<()> {
         "--",
     ]);
     process::run(bench.args(args))
+}
+
+/// What the measurements have in common that run kerf beside a control plane.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Measured {
+    /// Run a development build: no figure, only a try.
+    #[arg(long)]
+    dev: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Start what is built already.
+    #[arg(long)]
+    no_build: bool,
+}
+
+impl Measured {
+    /// The build to run, which is made first unless it is there already.
+    pub(crate) fn build(&self) -> Result<Build> {
+        let build = if self.dev { Build::Dev } else { Build::Release };
+        if !self.no_build {
+            build.make()?;
+        }
+        Ok(build)
+    }
 }
 
 /// Prints the figures of a measurement: as one JSON object, or a line each.

@@ -255,11 +255,16 @@ fn clean_up(rig: &mut Rig) -> Result<u64> {
         .delete("/apis/apps/v1/namespaces/default/deployments")?;
     rig.start_kerf(&[])?;
     rig.api.delete("/apis/karpenter.sh/v1/nodeclaims")?;
+    left_over(rig, PATIENCE * 3)
+}
+
+/// Waits until no instance is left, and stops kerf; returns how many are left all the same.
+pub(crate) fn left_over(rig: &mut Rig, patience: Duration) -> Result<u64> {
     let alive = |rig: &Rig| -> Result<usize> {
         let world = rig.look()?;
         Ok(tally::alive(&world.instances).count())
     };
-    let ended = rig.until("no instance", PATIENCE * 3, |rig| Ok(alive(rig)? == 0));
+    let ended = rig.until("no instance", patience, |rig| Ok(alive(rig)? == 0));
     rig.kill_kerf();
     let left = alive(rig)?;
     if left == 0 {

@@ -7,7 +7,7 @@ use clap::Parser;
 use control_plane::Options;
 use serde_json::json;
 
-use crate::bench;
+use crate::bench::{self, Measured};
 use crate::demo::manifests;
 use crate::rig::{self, Build, Rig};
 
@@ -38,23 +38,13 @@ struct Args {
     /// Measure a controller that was started beside the nodes, not the one that made them.
     #[arg(long)]
     restart: bool,
-    /// A development build: no figure, only a try.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let mut rig = Rig::start("idle", build, Options::default(), WORLD)?;
     let pods = args.nodes * PODS_PER_NODE;
     manifests::apply(&rig.api, &rig::pool(RUN, INSTANCE_TYPE))?;
@@ -84,7 +74,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let rss = rig.kerf_rss_mib();
     let nodes = rig.look()?.nodes.len();
     bench::report(
-        args.json,
+        args.measured.json,
         &json!({
             "nodes": nodes, "pods": pods, "windowSeconds": seconds, "restarted": args.restart,
             "rssMib": rss, "rssMax": RSS_MAX_MIB, "peakRssMib": peak,

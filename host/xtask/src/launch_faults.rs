@@ -9,9 +9,11 @@ use clap::Parser;
 use control_plane::Options;
 use serde_json::{Value, json};
 
+use crate::bench::Measured;
+use crate::crash;
 use crate::crash::tally::{self, Harm, Sight};
 use crate::demo::manifests;
-use crate::rig::{self, Build, Rig};
+use crate::rig::{self, Rig};
 
 /// Two of four CPUs' worth, so that stock-outs of one leave others; a pod takes more than half of each.
 const TYPES: [&str; 4] = [
@@ -32,6 +34,9 @@ const COLLECTION: [&str; 4] = [
     "60s",
 ];
 
+/// Three times what that grace and a few looks take.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(180);
+
 /// Options of `launch-faults`.
 #[derive(Debug, Parser)]
 #[command(name = "launch-faults", no_binary_name = true)]
@@ -42,15 +47,8 @@ struct Args {
     /// Pods, each for a node of its own.
     #[arg(long, default_value_t = 300)]
     pods: usize,
-    /// Measure a development build.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object for each seed and one for all.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
@@ -65,10 +63,7 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let mut rig = Rig::start("launch-faults", build, Options::default(), WORLD)?;
     let mut harm = Harm::default();
     let (first, last) = args.seeds;
@@ -78,7 +73,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         println!("{shown}");
         harm.add(&found);
     }
-    harm.leaked += left_over(&mut rig)?;
+    rig.start_kerf(&COLLECTION)?;
+    harm.leaked += crash::left_over(&mut rig, COLLECTED_WITHIN)?;
     println!(
         "{}",
         json!({
@@ -86,7 +82,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "double": harm.double, "leaked": harm.leaked, "lost": harm.lost,
         })
     );
-    if !harm.is_none() {
+    if harm != Harm::default() {
         bail!("faults did harm");
     }
     Ok(())
@@ -112,7 +108,7 @@ fn trial(rig: &mut Rig, seed: u64, pods: usize) -> Result<(Harm, Value)> {
     rig.kill_kerf();
     let world = rig.look()?;
     let harm = Harm::of(&world, &run, pods);
-    if harm.is_none() {
+    if harm == Harm::default() {
         // No harm that we count, and yet no end: that must not pass for one.
         ended?;
     }
@@ -153,24 +149,6 @@ fn clear(rig: &mut Rig, run: &str) -> Result<()> {
     })?;
     rig.kill_kerf();
     Ok(())
-}
-
-/// Instances that are left when no claim is.
-fn left_over(rig: &mut Rig) -> Result<u64> {
-    rig.start_kerf(&COLLECTION)?;
-    let alive = |rig: &Rig| -> Result<usize> {
-        let world = rig.look()?;
-        Ok(tally::alive(&world.instances).count())
-    };
-    let ended = rig.until("no instance", Duration::from_secs(180), |rig| {
-        Ok(alive(rig)? == 0)
-    });
-    rig.kill_kerf();
-    let left = alive(rig)?;
-    if left == 0 {
-        ended?;
-    }
-    Ok(left as u64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A control plane, a simulated cloud and kerf as processes of their own, for commands that measure or break them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -106,23 +107,13 @@ impl Rig {
         let api = ApiServer::new(&control_plane)?;
         let file = folder.join("world.yaml");
         std::fs::write(&file, world).with_context(|| format!("cannot write {}", file.display()))?;
-        let [key_id, secret] = ACCESS_KEY;
-        let mut sim = Child::start(
-            &binary_of(build, "ecs-sim"),
-            &folder.join("ecs-sim.log"),
-            true,
-            |command| {
-                command.args(["--print-ready", "--region", REGION]);
-                command.args(["--access-key-id", key_id, "--access-key-secret", secret]);
-                command.arg("--world").arg(&file);
-                command
-                    .arg("--kubeconfig")
-                    .arg(control_plane.kubeconfig_path());
-            },
-        )?;
-        let line = sim.first_line().context("ecs-sim did not start")?;
-        let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
-        let sim_url = ready["url"].as_str().context("no url")?.to_owned();
+        let log = folder.join("ecs-sim.log");
+        let (sim, sim_url) = start_sim(build, &log, ACCESS_KEY, |command| {
+            command.args(["--region", REGION]).arg("--world").arg(&file);
+            command
+                .arg("--kubeconfig")
+                .arg(control_plane.kubeconfig_path());
+        })?;
         Ok(Self {
             build,
             kerf: None,
@@ -230,17 +221,12 @@ impl Rig {
     pub(crate) fn plant(&self, machine: &Value) -> Result<Value> {
         let path = "/_sim/instances";
         let request = ureq::post(format!("{}{path}", self.sim_url));
-        answer(
-            request
-                .content_type("application/json")
-                .send(machine.to_string()),
-            path,
-        )
+        tell(request, path, machine)
     }
 
     /// Runs another command of kerf to its end; what it printed.
     pub(crate) fn run_kerf(&self, args: &[&str]) -> Result<String> {
-        let mut command = std::process::Command::new(binary_of(self.build, "kerf"));
+        let mut command = Command::new(binary_of(self.build, "kerf"));
         command.args(args);
         command
             .arg("--kubeconfig")
@@ -264,12 +250,7 @@ impl Rig {
     /// Changes the simulator at this path of its admin API.
     pub(crate) fn put_sim(&self, path: &str, body: &Value) -> Result<Value> {
         let request = ureq::put(format!("{}{path}", self.sim_url));
-        answer(
-            request
-                .content_type("application/json")
-                .send(body.to_string()),
-            path,
-        )
+        tell(request, path, body)
     }
 
     /// Everything that there is now; instances that are gone are among them, with the status `Gone`.
@@ -313,6 +294,33 @@ impl Rig {
             std::thread::sleep(pause);
         }
     }
+}
+
+fn tell(
+    request: ureq::RequestBuilder<ureq::typestate::WithBody>,
+    path: &str,
+    body: &Value,
+) -> Result<Value> {
+    let request = request.content_type("application/json");
+    answer(request.send(body.to_string()), path)
+}
+
+/// A simulator with this access key, and where it answers.
+pub(crate) fn start_sim(
+    build: Build,
+    log: &Path,
+    [key_id, secret]: [&str; 2],
+    set: impl FnOnce(&mut Command),
+) -> Result<(Child, String)> {
+    let mut sim = Child::start(&binary_of(build, "ecs-sim"), log, true, |command| {
+        command.args(["--print-ready", "--access-key-id", key_id]);
+        command.args(["--access-key-secret", secret]);
+        set(command);
+    })?;
+    let line = sim.first_line().context("ecs-sim did not start")?;
+    let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
+    let url = ready["url"].as_str().context("no url")?.to_owned();
+    Ok((sim, url))
 }
 
 /// A pool of one instance type, whose nodes have the label `run`, without consolidation.

@@ -9,9 +9,10 @@ use clap::Parser;
 use control_plane::Options;
 use serde_json::{Value, json};
 
+use crate::bench::{self, Measured};
 use crate::demo::manifests;
-use crate::rig::{self, Build, Rig, World};
-use crate::{bench, drain_all};
+use crate::drain_all;
+use crate::rig::{self, Rig, World};
 
 const RUN: &str = "roll";
 const INSTANCE_TYPE: &str = "ecs.g7.large";
@@ -31,15 +32,8 @@ struct Args {
     /// Nodes of the pool, with a pod each.
     #[arg(long, default_value_t = 50)]
     nodes: usize,
-    /// Run a development build.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 /// What was seen while the pool rolled.
@@ -56,10 +50,7 @@ struct Seen {
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let options = Options {
         audit_log: true,
         ..Options::default()
@@ -87,7 +78,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     rig.kill_kerf();
     let unasked = drain_all::breaches(&rig.read_audit_log()?);
     bench::report(
-        args.json,
+        args.measured.json,
         &json!({
             "nodes": args.nodes, "seconds": seconds, "looks": seen.looks, "goingMost": seen.going_most,
             "budgetPercent": BUDGET_PERCENT, "budgetBreaches": seen.breaches, "readyLeast": seen.ready_least,

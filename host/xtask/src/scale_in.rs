@@ -15,10 +15,11 @@ use control_plane::Options;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::bench::{self, Measured};
 use crate::demo::manifests;
-use crate::rig::{Build, Rig};
+use crate::rig::Rig;
 use crate::workload::{self, Row};
-use crate::{bench, burst, upstream_world, workspace};
+use crate::{burst, upstream_world, workspace};
 use story::Story;
 
 const RUN: &str = "scale-in";
@@ -47,15 +48,8 @@ struct Args {
     /// Open the feature gate SpotToSpotConsolidation, which is closed by default as it is upstream.
     #[arg(long)]
     spot_to_spot: bool,
-    /// Run a development build: slower and larger, to work on the measurement itself.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 /// The fleet at one moment.
@@ -77,10 +71,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let table = args.table.clone();
     let rows =
         workload::read(&table.unwrap_or_else(|| workspace::root().join(upstream_world::TABLE)))?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let options = Options {
         audit_log: true,
         ..Options::default()
@@ -130,7 +121,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         result[figure.name] = json!(figure.value);
         result[format!("{}Max", figure.name)] = json!(figure.most);
     }
-    bench::report(args.json, &result);
+    bench::report(args.measured.json, &result);
     settled?;
     ensure!(unbound == 0, "{unbound} pods have no node at the end");
     let beyond: Vec<&str> = figures

@@ -10,9 +10,10 @@ use clap::Parser;
 use kerf_guest::Language;
 use serde_json::{Value, json};
 
+use crate::bench::{self, Measured};
 use crate::demo::manifests;
 use crate::rig::{Build, Rig};
-use crate::{bench, plugins, workspace};
+use crate::{plugins, workspace};
 
 /// Both take any configuration, so that the entry stays the same.
 const POLICIES: [&str; 2] = ["prefer-family", "crash"];
@@ -35,24 +36,14 @@ struct Args {
     /// Swaps of each language.
     #[arg(long, default_value_t = 20)]
     swaps: usize,
-    /// A development build: no figure, only a try.
-    #[arg(long)]
-    dev: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Start what is built already.
-    #[arg(long)]
-    no_build: bool,
+    #[command(flatten)]
+    measured: Measured,
 }
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args = Args::try_parse_from(args)?;
-    let build = if args.dev { Build::Dev } else { Build::Release };
     plugins::build()?;
-    if !args.no_build {
-        build.make()?;
-    }
+    let build = args.measured.build()?;
     let mut rig = Rig::start(
         "policy-swap",
         build,
@@ -81,7 +72,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }));
     }
     bench::report(
-        args.json,
+        args.measured.json,
         &json!({"results": results, "profile": build.as_str()}),
     );
     if build == Build::Release && !problems.is_empty() {

@@ -71,6 +71,20 @@ pub struct Attempt {
     pub at: Timestamp,
 }
 
+impl LaunchRequest {
+    /// The same for a group of claims of this one's shape.
+    #[must_use]
+    pub fn for_group(&self, group: String, amount: u32) -> Self {
+        Self {
+            node_claim: String::new(),
+            group,
+            amount,
+            last_attempt: None,
+            ..self.clone()
+        }
+    }
+}
+
 /// Attempts of a version that launched one by one do not say how many.
 fn one() -> u32 {
     1

@@ -94,7 +94,8 @@ pub async fn advance(
         }
     };
     let origin = Origin::of(&draft.claim, &class, context);
-    if let Some(share) = share(draft, &class, &origin, context).await {
+    let mut request = request(&draft.claim, &class, context);
+    if let Some(share) = share(draft, &request, &origin, context).await {
         return match share {
             Share::Outcome(outcome) => settle(draft, api, context, &class, *outcome).await,
             Share::Another => {
@@ -103,9 +104,8 @@ pub async fn advance(
             }
         };
     }
-    choose_group(draft);
+    request.group = choose_group(draft);
     context.reach(failpoint::TOKEN_CHOSEN).await;
-    let request = request(&draft.claim, &class, context);
     let outcome = launch(draft, api, context, (&request, &origin)).await;
     context.reach(failpoint::LAUNCHED_UNRECORDED).await;
     settle(draft, api, context, &class, outcome).await
@@ -114,22 +114,17 @@ pub async fn advance(
 /// What the claim gets of a launch group; none where it is launched by itself.
 async fn share(
     draft: &mut Draft,
-    class: &ClassState,
+    request: &LaunchRequest,
     origin: &Origin,
     context: &Arc<Context>,
 ) -> Option<Share> {
-    let request = request(&draft.claim, class, context);
     if Place::of(&draft.claim).is_some() {
-        return Some(groups::resume(&draft.claim, &request, context).await);
+        return Some(groups::resume(&draft.claim, request, context).await);
     }
-    let has_group = draft
-        .claim
-        .annotations()
-        .contains_key(annotation::LAUNCH_GROUP);
-    if has_group {
+    if !request.group.is_empty() {
         return None;
     }
-    match groups::join(&draft.claim, &request, origin, context).await {
+    match groups::join(&draft.claim, request, origin, context).await {
         Joined::Alone => None,
         Joined::Shared(claim, share) => {
             *draft = Draft::open(&claim, draft.now);
@@ -139,20 +134,17 @@ async fn share(
 }
 
 /// Gives the claim its launch group. It is written with the first attempt; until then the same one is chosen again.
-fn choose_group(draft: &mut Draft) {
-    if draft
-        .claim
-        .annotations()
-        .contains_key(annotation::LAUNCH_GROUP)
-    {
-        return;
+fn choose_group(draft: &mut Draft) -> String {
+    if let Some(group) = draft.claim.annotations().get(annotation::LAUNCH_GROUP) {
+        return group.clone();
     }
     // The uid is unique for all time, so nothing of a deleted claim of the same name can be taken for this one's.
     let group = draft.claim.uid().unwrap_or_else(|| draft.name());
     let annotations = draft.claim.annotations_mut();
-    annotations.insert(annotation::LAUNCH_GROUP.to_owned(), group);
+    annotations.insert(annotation::LAUNCH_GROUP.to_owned(), group.clone());
     annotations.insert(annotation::LAUNCH_ORDINAL.to_owned(), "0".to_owned());
     annotations.insert(annotation::LAUNCH_SIZE.to_owned(), "1".to_owned());
+    group
 }
 
 /// Calls the cloud; each attempt is stored in the claim before it is sent, with what it is made from.

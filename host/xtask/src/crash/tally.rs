@@ -93,10 +93,6 @@ impl Harm {
         }
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(crate) fn add(&mut self, other: &Self) {
         // Doubles and leaks are counted over all trials so far, so the latest count is the sum.
         self.double = self.double.max(other.double);

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use super::Tally;
 use crate::demo::child::Child;
-use crate::rig::{Build, binary_of};
+use crate::rig::{Build, start_sim};
 use crate::{process, workspace};
 
 const KEY: [&str; 2] = ["LTAIsim", "simulated"];
@@ -23,16 +22,11 @@ pub(super) struct Sim {
 }
 
 impl Sim {
-    pub(super) fn start([id, secret]: [&str; 2], more: &[String]) -> Result<Self> {
+    pub(super) fn start(key: [&str; 2], more: &[String]) -> Result<Self> {
         let log = folder()?.join("ecs-sim.log");
-        let program = binary_of(Build::Dev, "ecs-sim");
-        let mut process = Child::start(&program, &log, true, |command| {
-            command.args(["--print-ready", "--access-key-id", id]);
-            command.args(["--access-key-secret", secret]).args(more);
+        let (process, url) = start_sim(Build::Dev, &log, key, |command| {
+            command.args(more);
         })?;
-        let line = process.first_line().context("ecs-sim did not start")?;
-        let ready: Value = serde_json::from_str(&line).context("ecs-sim's first line")?;
-        let url = ready["url"].as_str().context("no url")?.to_owned();
         Ok(Self {
             _process: process,
             url,

@@ -62,18 +62,11 @@ impl Drive {
         if members.len() < 2 {
             return Outcome::default();
         }
-        let request = LaunchRequest {
-            node_claim: String::new(),
-            group: group_name(
-                members
-                    .iter()
-                    .map(|it| it.uid().unwrap_or_else(|| it.name_any())),
-                clock::now(),
-            ),
-            amount: u32::try_from(members.len()).unwrap_or(u32::MAX),
-            last_attempt: None,
-            ..self.request.clone()
-        };
+        let uids = members.iter();
+        let uids = uids.map(|it| it.uid().unwrap_or_else(|| it.name_any()));
+        let amount = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        let group = group_name(uids, clock::now());
+        let request = self.request.for_group(group, amount);
         let written = Mutex::new(Written::new());
         let record = |attempt: Attempt| self.record(&members, &request.group, attempt, &written);
         let context = &self.context;

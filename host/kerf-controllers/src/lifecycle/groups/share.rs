@@ -189,12 +189,7 @@ async fn made(
         .filter(|(claim, _)| is_waiting(claim))
         .count();
     if let Some(request) = request.filter(|_| living >= amount) {
-        let request = LaunchRequest {
-            node_claim: String::new(),
-            group: group.to_owned(),
-            amount: attempt.amount,
-            ..request.clone()
-        };
+        let request = request.for_group(group.to_owned(), attempt.amount);
         match cloud.resend_group(&request, attempt).await {
             Resent::Made(made) => return Ok(made),
             Resent::Not(
