@@ -160,6 +160,21 @@ impl SharedCluster {
         }
     }
 
+    /// These pods are expected on these nodes, for a while from now on at most.
+    pub fn expect<'a>(
+        &self,
+        pods: impl IntoIterator<Item = (PodUid, &'a PlacementTarget)>,
+        now: Timestamp,
+        length: Duration,
+    ) {
+        let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.forget_ended(now);
+        for (pod, target) in pods {
+            index.expect(pod, target, until);
+        }
+    }
+
     /// A plan has just looked at these pods.
     pub fn note_planned(&self, pods: impl IntoIterator<Item = PodUid>) {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::ids::PodUid;
 use kerf_core::plan::{Placement, PlacementTarget, Plan};
+use kerf_core::pod::Pod;
 use kerf_core::schedule::Homes;
 use kube::ResourceExt;
 
@@ -53,25 +55,26 @@ pub async fn run(context: Arc<Context>) {
 fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Homes {
     let mut homes = Homes::new();
     // A node that only stands in for a CapacityBuffer is kept by that, and nothing is expected on it.
-    let mut targets: BTreeSet<PlacementTarget> = BTreeSet::new();
+    let mut virtual_pods: BTreeSet<PodUid> = BTreeSet::new();
+    let mut settle = |pod: &Pod, target: PlacementTarget| {
+        if pod.is_virtual() {
+            virtual_pods.insert(pod.uid.clone());
+        }
+        homes.insert(pod.uid.clone(), target);
+    };
     for Placement { pod, node, .. } in &plan.placements {
-        homes.insert(pod.uid.clone(), node.clone());
-        targets.extend((!pod.is_virtual()).then(|| node.clone()));
+        settle(pod, node.clone());
     }
     for (planned, claim) in plan.new_claims.iter().zip(created) {
         let Some(claim) = claim else { continue };
         let target = PlacementTarget::InFlight(claim.name_any().into());
-        let has_real = planned.pods.iter().any(|pod| !pod.is_virtual());
-        targets.extend(has_real.then(|| target.clone()));
-        homes.extend(
-            planned
-                .pods
-                .iter()
-                .map(|pod| (pod.uid.clone(), target.clone())),
-        );
+        for pod in &planned.pods {
+            settle(pod, target.clone());
+        }
     }
-    context.cluster.nominate(
-        &targets,
+    let real = homes.iter().filter(|(pod, _)| !virtual_pods.contains(*pod));
+    context.cluster.expect(
+        real.map(|(pod, target)| (pod.clone(), target)),
         clock::now(),
         (context.settings.batch_max * 2).max(NOMINATION_MIN),
     );

@@ -68,7 +68,7 @@ pub struct Cluster {
     claim_ids: ProviderIds,
     problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
     synced: BTreeSet<Kind>,
-    nominations: Nominations,
+    pub(crate) nominations: Nominations,
     /// By `namespace/name`; what they refer to is read by their controller.
     buffers: BTreeMap<String, Buffer>,
     tombstones: VecDeque<String>,
@@ -193,6 +193,11 @@ impl Cluster {
     /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
     pub fn nominate(&mut self, target: &PlacementTarget, until: Timestamp) {
         self.nominations.nominate(target, until);
+    }
+
+    /// Remembers that the pod is expected on a node until it has one, or until then, so that nothing disrupts that node.
+    pub fn expect(&mut self, pod: PodUid, target: &PlacementTarget, until: Timestamp) {
+        self.nominations.expect(pod, target, until);
     }
 
     /// Marks the node of a NodeClaim as chosen for removal: no new pods are planned on it, and its own elsewhere.

@@ -6,15 +6,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kerf_core::ids::PodUid;
 use kerf_core::plan::PlacementTarget;
 
 /// Decisions that no object shows yet.
 #[derive(Debug, Default)]
 pub(crate) struct Nominations {
     until: BTreeMap<PlacementTarget, Timestamp>,
+    /// Pods that a plan put on a node. Karpenter: differs, because there the node is kept to the end of the time even
+    /// when all its pods have come.
+    expected: BTreeMap<PodUid, (PlacementTarget, Timestamp)>,
+    /// How long nodes are kept for those pods; the latest of each.
+    expecting: BTreeMap<PlacementTarget, Expecting>,
     marked: BTreeSet<String>,
     /// How many virtual pods the last plan put where; none while no plan has said so since buffers were expected.
     buffer_pods: BufferPods,
+}
+
+/// What is expected on a node.
+#[derive(Debug)]
+struct Expecting {
+    pods: usize,
+    until: Timestamp,
 }
 
 /// Where room for CapacityBuffers is.
@@ -38,15 +51,48 @@ impl Nominations {
         *current = (*current).max(until);
     }
 
-    pub(crate) fn forget_ended(&mut self, now: Timestamp) {
-        self.until.retain(|_, until| *until > now);
+    /// Until the pod has a node or is gone, or until then.
+    pub(crate) fn expect(&mut self, pod: PodUid, target: &PlacementTarget, until: Timestamp) {
+        self.arrived(&pod);
+        let known = self
+            .expecting
+            .entry(target.clone())
+            .or_insert(Expecting { pods: 0, until });
+        known.pods += 1;
+        known.until = known.until.max(until);
+        self.expected.insert(pod, (target.clone(), until));
     }
 
-    /// The later of what was said about the node and about its claim.
+    /// The pod is not expected anywhere any more.
+    pub(crate) fn arrived(&mut self, pod: &PodUid) {
+        let Some((target, _)) = self.expected.remove(pod) else {
+            return;
+        };
+        if let Some(known) = self.expecting.get_mut(&target) {
+            known.pods -= 1;
+            if known.pods == 0 {
+                self.expecting.remove(&target);
+            }
+        }
+    }
+
+    pub(crate) fn forget_ended(&mut self, now: Timestamp) {
+        self.until.retain(|_, until| *until > now);
+        let ended = self.expected.iter().filter(|(_, (_, until))| *until <= now);
+        let ended: Vec<PodUid> = ended.map(|(pod, _)| pod.clone()).collect();
+        for pod in &ended {
+            self.arrived(pod);
+        }
+    }
+
+    /// The latest of what was said about the node and about its claim, and of what is expected there.
     pub(crate) fn until(&self, node: Option<&str>, claim: Option<&str>) -> Option<Timestamp> {
-        let node = node.and_then(|name| self.until.get(&PlacementTarget::Node(name.into())));
-        let claim = claim.and_then(|name| self.until.get(&PlacementTarget::InFlight(name.into())));
-        node.max(claim).copied()
+        let of = |target: PlacementTarget| {
+            let expecting = self.expecting.get(&target).map(|it| it.until);
+            self.until.get(&target).copied().max(expecting)
+        };
+        let node = node.and_then(|name| of(PlacementTarget::Node(name.into())));
+        node.max(claim.and_then(|name| of(PlacementTarget::InFlight(name.into()))))
     }
 
     pub(crate) fn expect_buffers(&mut self) {

@@ -109,6 +109,9 @@ impl Tracked for Pod {
         let key = self.key();
         cluster.note_problems(Self::KIND, &key, problems.finish());
         note_news(cluster, &key, &entry);
+        if entry.node.is_some() || entry.pod.phase != PodPhase::Active {
+            cluster.nominations.arrived(&entry.pod.uid);
+        }
         let before = cluster.pods.get(&key);
         let is_looked_at = before.is_none_or(|before| !before.is_same_but_ready(&entry))
             || cluster.pod_budgets.values().any(|it| it.lets_unready_go);
@@ -117,9 +120,12 @@ impl Tracked for Pod {
 
     fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
         cluster.note_problems(Self::KIND, key, Vec::new());
-        let was_there = cluster.pods.remove(key).is_some();
-        cluster.news.left += u64::from(was_there);
-        was_there
+        let Some(gone) = cluster.pods.remove(key) else {
+            return false;
+        };
+        cluster.nominations.arrived(&gone.pod.uid);
+        cluster.news.left += 1;
+        true
     }
 
     fn keys(cluster: &Cluster) -> Vec<ObjectKey> {

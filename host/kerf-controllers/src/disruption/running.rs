@@ -24,8 +24,11 @@ use crate::lifecycle::registration::since;
 /// Commands whose steps are carried out at the same time.
 const CONCURRENCY: usize = 8;
 
-/// Nodes that take in pods are kept for this long at a time; it is renewed while the command runs.
-const NOMINATION: Duration = Duration::from_secs(20);
+/// Nodes that take in pods are kept for this long at a time, which is renewed while the command runs and its nodes drain:
+/// what was evicted last is created and bound anew within a second or two.
+const NOMINATION: Duration = Duration::from_secs(5);
+/// They are kept for drains for this long in all: one that waits for a budget must not keep others from going.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
 
 /// A command that is being carried out.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub struct Running {
     seen: BTreeSet<String>,
     /// Replacements that were told to be waited for.
     pub told: BTreeSet<String>,
+    /// Since when all candidates are being deleted.
+    draining_since: Option<Instant>,
     /// Candidates that were deleted.
     pub deleted: BTreeSet<String>,
     /// Whether the candidates count as going. After a restart nobody knows, and doing it again does no harm.
@@ -58,6 +63,7 @@ impl Running {
             since: Instant::now(),
             seen: BTreeSet::new(),
             told: BTreeSet::new(),
+            draining_since: None,
             deleted: BTreeSet::new(),
             is_marked,
             failure: None,
@@ -112,6 +118,22 @@ impl Running {
         context.cluster.nominate(&targets, clock::now(), NOMINATION);
     }
 
+    /// Keeps the promised nodes while pods leave the candidates; whether any still do.
+    fn drains(&mut self, context: &Context) -> bool {
+        let since = *self.draining_since.get_or_insert_with(Instant::now);
+        let pods_of = |name: &String| {
+            let claim = context.stores.nodeclaims.get(&ObjectRef::new(name))?;
+            let node = claim.status.as_ref()?.node_name.clone()?;
+            Some(context.cluster.reschedulable_pods(&node))
+        };
+        let mut pods = self.record.candidates.iter().filter_map(pods_of);
+        let is_draining = since.elapsed() < DRAIN_MAX && pods.any(|count| count > 0);
+        if is_draining {
+            self.nominate(context);
+        }
+        is_draining
+    }
+
     /// One step; whether the command goes on.
     async fn advance(&mut self, context: &Context) -> bool {
         if let Some(failure) = self.failure.clone() {
@@ -128,7 +150,7 @@ impl Running {
             return true;
         }
         match step {
-            Step::Done => return false,
+            Step::Done => return self.drains(context),
             Step::Wait(missing) => {
                 self.nominate(context);
                 execute::tell_waiting(self, &missing, context).await;

@@ -25,8 +25,10 @@ use crate::{clock, failpoint, patch};
 const CONTROLLER: &str = "node.termination";
 /// How often a node without pods is looked at (Karpenter: same).
 const DRAIN_POLL: Duration = Duration::from_secs(1);
-/// How often a deleted instance is looked at until it is gone (Karpenter: same).
-const INSTANCE_POLL: Duration = Duration::from_secs(5);
+/// How often a deleted instance is looked at until it is gone. Karpenter: differs, because it waits for five seconds at
+/// once, and a node that is being removed counts against its pool's budget for that long.
+const INSTANCE_POLL_MIN: Duration = Duration::from_secs(1);
+const INSTANCE_POLL_MAX: Duration = Duration::from_secs(5);
 
 /// One pass over one Node. Nodes that are not being deleted, or are not ours, need nothing.
 ///
@@ -66,7 +68,10 @@ async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> 
     let context = progress.context;
     if !delete_instance(node, context).await? {
         progress.done(condition::INSTANCE_TERMINATING).await?;
-        return Ok(Action::requeue(INSTANCE_POLL));
+        let waited = progress.since(condition::INSTANCE_TERMINATING);
+        return Ok(Action::requeue(
+            waited.clamp(INSTANCE_POLL_MIN, INSTANCE_POLL_MAX),
+        ));
     }
     context.metrics.draining.drained(node);
     context.reach(failpoint::NODE_INSTANCE_DELETED).await;

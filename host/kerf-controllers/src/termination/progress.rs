@@ -1,5 +1,7 @@
 //! How far the end of a Node has come, written into its claim's conditions.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::condition::{Change, ConditionStatus};
@@ -11,6 +13,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::lifecycle::registration::since;
 use crate::termination::node::deadline;
 
 /// A node without pods is looked at again after this long: a pod that the scheduler placed just before the taint may
@@ -55,6 +58,15 @@ impl<'a> Progress<'a> {
         };
         draft.conditions.find(type_).is_none_or(|it| {
             !it.is_true() && self.now.duration_since(it.last_transition_time) < DRAIN_MIN
+        })
+    }
+
+    /// How long the step has been as it is; no time where that is not known.
+    #[must_use]
+    pub fn since(&self, type_: &str) -> Duration {
+        let found = self.draft.as_ref().and_then(|it| it.conditions.find(type_));
+        found.map_or(Duration::ZERO, |it| {
+            since(it.last_transition_time, self.now)
         })
     }
 

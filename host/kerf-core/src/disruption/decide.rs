@@ -93,7 +93,13 @@ pub fn decide(
     pass.drift(sorted.drifted);
     pass.spent_on(CommandKind::Drift);
     pass.consolidate(&sorted.consolidatable);
-    pass.into_decision()
+    pass.into_decision(nominations_end(snapshot, now))
+}
+
+/// When the first node is free that is kept for pods on their way. What was said of it does not name the time.
+fn nominations_end(snapshot: &Snapshot, now: Timestamp) -> Option<Timestamp> {
+    let ends = snapshot.nodes.iter().filter_map(|it| it.nominated_until);
+    ends.filter(|until| *until > now).min()
 }
 
 /// The nodes by the method that they are for.
@@ -199,8 +205,9 @@ impl Pass<'_> {
         });
     }
 
-    fn into_decision(self) -> Decision {
-        let next_check = self.kept.values().filter_map(KeptReason::ends_at).min();
+    fn into_decision(self, nominations_end: Option<Timestamp>) -> Decision {
+        let kept_until = self.kept.values().filter_map(KeptReason::ends_at);
+        let next_check = kept_until.chain(nominations_end).min();
         let kept = self.kept.into_iter();
         Decision {
             is_partial: self.simulator.is_out_of_work(),

@@ -135,6 +135,38 @@ fn nominations_last_as_long_as_they_say() {
 }
 
 #[test]
+fn a_node_is_kept_for_expected_pods_until_the_last_has_come_or_is_gone() {
+    let mut cluster = Cluster::new();
+    cluster.apply(&claim("general-1", "a"));
+    let target = PlacementTarget::InFlight("general-1".into());
+    let kept_until = |cluster: &Cluster| snapshot(cluster).nodes[0].nominated_until;
+    let pod = |name: &str, node: Option<&str>| -> k8s_openapi::api::core::v1::Pod {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name, "namespace": "default", "uid": name},
+            "spec": {"nodeName": node, "containers": []},
+        }))
+        .unwrap()
+    };
+    for name in ["one", "two", "late"] {
+        cluster.apply(&pod(name, None));
+        cluster.expect(name.into(), &target, at(20));
+    }
+
+    cluster.apply(&pod("one", Some("node-1")));
+    cluster.delete(&pod("two", None));
+    assert_eq!(kept_until(&cluster), Some(at(20)));
+    cluster.apply(&pod("late", Some("node-2")));
+    assert_eq!(kept_until(&cluster), None);
+
+    cluster.expect("lost".into(), &target, at(20));
+    cluster.expect("lost".into(), &target, at(30));
+    cluster.forget_ended(at(29));
+    assert_eq!(kept_until(&cluster), Some(at(30)));
+    cluster.forget_ended(at(30));
+    assert_eq!(kept_until(&cluster), None);
+}
+
+#[test]
 fn a_mark_goes_with_its_claim() {
     let mut cluster = Cluster::new();
     cluster.apply(&claim("general-1", "a"));
