@@ -5,6 +5,7 @@
 //! the API server's log: a request that was refused is a right that is missing, and a right that no request used is too much.
 
 mod audit;
+mod decisions;
 pub(crate) mod helm;
 mod kubelet;
 mod objects;
@@ -21,7 +22,7 @@ use anyhow::{Result, bail};
 use control_plane::Options;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{Build, Rig};
 use crate::{process, workspace};
 use audit::Grants;
 use helm::Helm;
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// Ten pods instead of a hundred, as `make test` does it.
     #[arg(long)]
     quick: bool,
+    /// What users run, not a development build.
+    #[arg(long)]
+    release: bool,
     /// Start what is built already.
     #[arg(long)]
     no_build: bool,
@@ -78,8 +82,13 @@ impl fmt::Display for Tally {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let build = if args.release {
+        Build::Release
+    } else {
+        Build::Dev
+    };
     if !args.no_build {
-        process::build_all()?;
+        build.make()?;
         let script = workspace::root().join("tests/tools/build.sh");
         process::run(Command::new(script).arg("--all"))?;
     }
@@ -87,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return packaged::run(dist);
     }
     let pods = if args.quick { PODS_QUICK } else { PODS };
-    let tally = drive(pods)?;
+    let tally = drive(pods, build)?;
     for (what, found) in [
         ("denied", &tally.denials),
         ("granted and never used", &tally.unused),
@@ -98,6 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     println!("{tally}");
+    println!("build: {}", build.as_str());
     let is_clean =
         tally.denials.is_empty() && tally.unused.is_empty() && tally.leftovers.is_empty();
     if !is_clean || tally.bound != 2 * pods {
@@ -117,13 +127,13 @@ struct Stage {
     rig: Rig,
 }
 
-fn drive(pods: usize) -> Result<Tally> {
+fn drive(pods: usize, build: Build) -> Result<Tally> {
     let options = Options {
         audit_log: true,
         audited_users: vec![format!("system:serviceaccount:{NAMESPACE}:{RELEASE}")],
         ..Options::default()
     };
-    let rig = Rig::bare("chart-e2e", options, WORLD)?;
+    let rig = Rig::bare("chart-e2e", build, options, WORLD)?;
     let mut stage = Stage {
         kubelet: Kubelet::new(&rig)?,
         helm: Helm::new(&rig)?,
@@ -142,7 +152,9 @@ fn drive(pods: usize) -> Result<Tally> {
     stage.fail_over(pods == PODS)?;
     let bound = stage.bound()?;
     stage.drive_removals(2 * pods)?;
-    stage.drive_policy()?;
+    stage.drive_drift(2 * pods)?;
+    stage.drive_policies()?;
+    stage.drive_interruption()?;
     stage.remove()?;
     // Before the uninstall: it takes the rights first, and a controller that stops then still asks for its lease.
     let log = stage.rig.read_audit_log()?;
@@ -193,7 +205,11 @@ impl Stage {
     }
 
     fn workload(&self, name: &str, pods: usize) -> Result<()> {
-        let deployment = crate::rig::deployment(name, objects::RUN, pods, objects::POD_CPU);
+        self.workload_on(objects::RUN, name, pods)
+    }
+
+    fn workload_on(&self, run: &str, name: &str, pods: usize) -> Result<()> {
+        let deployment = crate::rig::deployment(name, run, pods, objects::POD_CPU);
         self.rig
             .api
             .post("/apis/apps/v1/namespaces/default/deployments", &deployment)
@@ -293,26 +309,6 @@ impl Stage {
         })
     }
 
-    /// A policy that cannot be loaded is told in the class's status.
-    fn drive_policy(&mut self) -> Result<()> {
-        self.rig.api.post(
-            &format!("/api/v1/namespaces/{NAMESPACE}/configmaps"),
-            &objects::policy_source(),
-        )?;
-        self.rig
-            .api
-            .apply(objects::CLASS_PATH, &objects::class_with_policy())?;
-        self.until("the policy's state in the class's status", |it| {
-            let class = it.rig.api.get(objects::CLASS_PATH)?;
-            Ok(class["status"]["policies"]
-                .as_array()
-                .is_some_and(|it| !it.is_empty()))
-        })?;
-        self.rig
-            .api
-            .delete(&format!("/api/v1/namespaces/{NAMESPACE}/configmaps/policy"))
-    }
-
     /// In the order that the chart's notes give.
     fn remove(&mut self) -> Result<()> {
         for path in [
@@ -351,12 +347,16 @@ impl Stage {
     }
 
     fn bound(&self) -> Result<usize> {
+        self.bound_of(&[FIRST, SECOND])
+    }
+
+    fn bound_of(&self, workloads: &[&str]) -> Result<usize> {
         let pods = self.rig.api.list("/api/v1/namespaces/default/pods")?;
         let is_bound = |pod: &&Value| {
+            let app = &pod["metadata"]["labels"]["app"];
             pod["status"]["phase"] == "Running"
                 && pod["metadata"]["deletionTimestamp"].is_null()
-                && (pod["metadata"]["labels"]["app"] == FIRST
-                    || pod["metadata"]["labels"]["app"] == SECOND)
+                && workloads.iter().any(|workload| app == workload)
         };
         Ok(pods.iter().filter(is_bound).count())
     }

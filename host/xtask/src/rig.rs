@@ -89,8 +89,18 @@ impl Rig {
     }
 
     /// A control plane and a cloud without anything of ours in them.
-    pub(crate) fn bare(name: &str, options: control_plane::Options, world: &str) -> Result<Self> {
-        Self::assemble(name, Build::Dev, options, world)
+    pub(crate) fn bare(
+        name: &str,
+        build: Build,
+        options: control_plane::Options,
+        world: &str,
+    ) -> Result<Self> {
+        Self::assemble(name, build, options, world)
+    }
+
+    /// A program of ours, built as this rig's are.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        binary_of(self.build, name)
     }
 
     fn assemble(
@@ -222,6 +232,13 @@ impl Rig {
         let path = "/_sim/instances";
         let request = ureq::post(format!("{}{path}", self.sim_url));
         tell(request, path, machine)
+    }
+
+    /// The cloud takes a spot machine back.
+    pub(crate) fn interrupt(&self, instance: &str) -> Result<()> {
+        let path = format!("/_sim/instances/{instance}/interrupt");
+        let request = ureq::post(format!("{}{path}", self.sim_url));
+        answer(request.send_empty(), &path).map(drop)
     }
 
     /// Runs another command of kerf to its end; what it printed.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::objects::NAMESPACE;
 use crate::demo::child::Child;
-use crate::rig::{self, Rig};
+use crate::rig::Rig;
 
 /// Runs as root in a mount namespace of its own: $1 has the files, $2 is the program, $3 and $4 are user and group.
 const START: &str = r#"set -e
@@ -133,7 +133,7 @@ impl Kubelet {
                 START,
                 "sh",
             ]);
-            command.arg(&files).arg(rig::binary("kerf"));
+            command.arg(&files).arg(rig.program("kerf"));
             command.arg(user.to_string()).arg(group.to_string());
             command.args(args.iter().filter_map(Value::as_str));
             command.env_clear().env("PATH", PATH).envs(env);

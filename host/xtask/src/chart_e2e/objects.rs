@@ -13,6 +13,13 @@ pub(super) const FIRST: &str = "first";
 pub(super) const SECOND: &str = "second";
 /// Ten pods fill a node of four vCPUs.
 pub(super) const POD_CPU: &str = "370m";
+/// The second pool, its label and its workload.
+pub(super) const SPOT: &str = "spot";
+pub(super) const LIKED_FAMILY: &str = "ecs.g8i";
+/// Only nodes that were made after the edit have it.
+pub(super) const DRIFT_LABEL: &str = "drifted";
+const POLICY: &str = "policy";
+pub(super) const POOL_PATH: &str = "/apis/karpenter.sh/v1/nodepools/default";
 const INSTANCE_TYPE: &str = "ecs.g7.xlarge";
 const SECRET: &str = "kerf-cloud";
 const LEASE: &str = "karpenter-leader-election";
@@ -81,6 +88,7 @@ pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
     json!({
         "settings": {
             "clusterID": CLUSTER_ID, "region": REGION, "batchIdleDuration": "300ms", "disruptionPollDuration": "1s",
+            "garbageCollectionPollDuration": "5s",
         },
         "credentials": credentials,
         "controller": {"env": endpoints},
@@ -150,24 +158,62 @@ pub(super) fn guests(node: &str) -> [(&'static str, Value); 4] {
     ]
 }
 
-pub(super) fn policy_source() -> Value {
+/// `wasm` in base64.
+pub(super) fn policy_source(wasm: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
-            "name": "policy", "namespace": NAMESPACE,
+            "name": POLICY, "namespace": NAMESPACE,
             "labels": {"karpenter.alibabacloud.com/policy": "true"},
         },
-        "binaryData": {"policy.wasm": "bm90IHdhc20="},
+        "binaryData": {"policy.wasm": wasm},
     })
 }
 
+pub(super) fn policy_path() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}")
+}
+
+/// The class with one policy, which likes the dearer of the two families of [`spot_pool`].
 pub(super) fn class_with_policy() -> Value {
     json!({
         "apiVersion": "karpenter.alibabacloud.com/v1alpha1", "kind": "ECSNodeClass", "metadata": {"name": "default"},
         "spec": {"policies": [{
-            "name": "broken", "hook": "InstanceSelection",
-            "source": {"configMap": {"name": "policy", "key": "policy.wasm"}},
+            "name": "family", "hook": "InstanceSelection", "config": {"weights": {LIKED_FAMILY: 100}},
+            "source": {"configMap": {"name": POLICY, "key": "policy.wasm"}},
         }]},
+    })
+}
+
+/// Machines that can be taken back, of two families.
+pub(super) fn spot_pool() -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": SPOT},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"run": SPOT}},
+                "spec": {
+                    "terminationGracePeriod": "10s",
+                    "requirements": [
+                        {"key": "karpenter.alibabacloud.com/instance-family", "operator": "In", "values": ["ecs.g7", LIKED_FAMILY]},
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+                    ],
+                    "nodeClassRef": {"group": "karpenter.alibabacloud.com", "kind": "ECSNodeClass", "name": "default"},
+                },
+            },
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
+        },
+    })
+}
+
+/// What makes every node of the chart's pool drift, and lets half of them go at a time.
+pub(super) fn drifted_pool() -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
+        "spec": {
+            "template": {"metadata": {"labels": {DRIFT_LABEL: "true"}}},
+            "disruption": {"consolidateAfter": "Never", "budgets": [{"nodes": "50%"}]},
+        },
     })
 }
 

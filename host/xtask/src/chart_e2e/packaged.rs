@@ -13,7 +13,7 @@ use super::objects::{self, FIRST, NAMESPACE};
 use super::{PODS_QUICK, Stage, WORLD};
 use crate::demo::manifests;
 use crate::process;
-use crate::rig::{ACCESS_KEY, CLUSTER_ID, REGION, Rig};
+use crate::rig::{ACCESS_KEY, Build, CLUSTER_ID, REGION, Rig};
 use crate::source::VERSION;
 
 /// How it is installed.
@@ -36,7 +36,7 @@ pub(crate) fn run(dist: &Path) -> Result<()> {
 }
 
 fn install(way: Way, dist: &Path) -> Result<usize> {
-    let rig = Rig::bare("dist-check", Options::default(), WORLD)?;
+    let rig = Rig::bare("dist-check", Build::Dev, Options::default(), WORLD)?;
     let mut stage = Stage {
         kubelet: Kubelet::new(&rig)?,
         helm: Helm::new(&rig)?,

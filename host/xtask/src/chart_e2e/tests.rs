@@ -289,6 +289,7 @@ fn every_flag_of_the_controller_is_a_value_or_named_as_none() {
 fn the_release_has_no_right_too_few_and_none_too_many() {
     let args = Args {
         quick: true,
+        release: false,
         no_build: true,
         dist: None,
     };
