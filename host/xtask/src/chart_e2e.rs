@@ -151,10 +151,7 @@ fn drive(pods: usize, build: Build) -> Result<Tally> {
     stage.upgrade(pods)?;
     stage.fail_over(pods == PODS)?;
     let bound = stage.bound()?;
-    stage.drive_removals(2 * pods)?;
-    stage.drive_drift(2 * pods)?;
-    stage.drive_policies()?;
-    stage.drive_interruption()?;
+    stage.drive_the_rest(pods)?;
     stage.remove()?;
     // Before the uninstall: it takes the rights first, and a controller that stops then still asks for its lease.
     let log = stage.rig.read_audit_log()?;
@@ -262,6 +259,22 @@ impl Stage {
         Ok(started.elapsed())
     }
 
+    /// Everything else that a controller does with the rights that it has.
+    fn drive_the_rest(&mut self, pods: usize) -> Result<()> {
+        self.rig
+            .api
+            .post("/api/v1/namespaces/default/pods", &objects::hopeless())?;
+        self.drive_removals(2 * pods)?;
+        self.drive_drift(2 * pods)?;
+        self.drive_policies()?;
+        self.drive_interruption()?;
+        // No quick run is long enough.
+        if pods == PODS {
+            self.await_counted_event()?;
+        }
+        Ok(())
+    }
+
     /// A claim is deleted whose pods include one that may not be disrupted and one that stays with its volume; then a
     /// Node is deleted.
     fn drive_removals(&mut self, pods: usize) -> Result<()> {
@@ -306,6 +319,20 @@ impl Stage {
         self.rig.api.delete(&format!("/api/v1/nodes/{node}"))?;
         self.until("the deleted node's claim gone and its pods bound", |it| {
             Ok(is_gone(it, &name)? && it.bound()? == pods)
+        })
+    }
+
+    /// The pod that fits nowhere is said to fit nowhere again and again, which is one event with a count.
+    fn await_counted_event(&mut self) -> Result<()> {
+        self.until("an event that is counted", |it| {
+            let events = it
+                .rig
+                .api
+                .list("/apis/events.k8s.io/v1/namespaces/default/events")?;
+            let is_counted = |event: &Value| {
+                event["reportingController"] == "kerf" && event["series"]["count"].is_number()
+            };
+            Ok(events.iter().any(is_counted))
         })
     }
 

@@ -114,6 +114,17 @@ pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
     })
 }
 
+/// A pod that no pool has a node for.
+pub(super) fn hopeless() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hopeless", "namespace": "default"},
+        "spec": {
+            "nodeSelector": {"run": "nowhere"}, "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "registry.invalid/pause"}],
+        },
+    })
+}
+
 /// A pod that may not be disrupted, and one that no drain touches, with its volume.
 pub(super) fn guests(node: &str) -> [(&'static str, Value); 4] {
     let pod = |name: &str, more: Value| {
@@ -211,7 +222,8 @@ pub(super) fn drifted_pool() -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
         "spec": {
-            "template": {"metadata": {"labels": {DRIFT_LABEL: "true"}}},
+            // Labels are replaced as a whole.
+            "template": {"metadata": {"labels": {"run": RUN, DRIFT_LABEL: "true"}}},
             "disruption": {"consolidateAfter": "Never", "budgets": [{"nodes": "50%"}]},
         },
     })
