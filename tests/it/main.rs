@@ -20,6 +20,7 @@ mod events;
 mod explain;
 mod failing_policies;
 mod groups;
+mod hot_settings;
 mod installers;
 mod interruption;
 mod lifecycle;

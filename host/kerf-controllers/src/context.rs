@@ -21,6 +21,7 @@ use crate::cluster::SharedCluster;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::failpoint;
+use crate::hot::Hot;
 use crate::lifecycle::groups::Launches;
 use crate::lifecycle::health::Registrations;
 use crate::metrics::Metrics;
@@ -37,6 +38,8 @@ pub struct Context {
     pub client: Client,
     /// What the operator set.
     pub settings: Settings,
+    /// What of it changes while the process runs.
+    pub hot: Hot,
     /// When this process began: what was begun before it may have been cut off.
     pub started_at: Timestamp,
     /// What decisions are made from.

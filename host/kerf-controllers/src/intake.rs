@@ -27,6 +27,7 @@ use crate::capacity_buffer;
 use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
+use crate::hot;
 use crate::lenient::Lenient;
 use crate::metrics::conditions::Observed;
 use crate::pod_events::{self, PodEvent, Tracker};
@@ -214,6 +215,7 @@ impl Intake {
             start.buffers(writers.buffers, triggers.buffers.clone());
         }
         start.config_maps(writers.config_maps, triggers);
+        start.hot_settings();
     }
 
     /// Where to ask for a look at a CapacityBuffer.
@@ -345,6 +347,17 @@ impl Start<'_> {
             }
         };
         self.watch("policy configmaps", api, config, Some(writer), handle);
+    }
+
+    /// One ConfigMap, by its name.
+    fn hot_settings(&mut self) {
+        let namespace = &self.context.settings.namespace;
+        let api = Api::namespaced(self.context.client.clone(), namespace);
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", hot::NAME));
+        let context = Arc::clone(self.context);
+        let handle =
+            move |change: OwnedChange<ConfigMap>| hot::on_config_map(change, Arc::clone(&context));
+        self.watch("settings configmap", api, config, None, handle);
     }
 
     fn watch<K, F, Fut>(

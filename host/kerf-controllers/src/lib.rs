@@ -4,7 +4,7 @@
 //! tells the reconcilers; [`provision`] plans pods onto NodeClaims; [`lifecycle`] launches a claim and follows its
 //! Node; [`disruption`] chooses claims to remove; [`termination`] drains and deletes; [`repair`] replaces sick nodes, and
 //! [`interruption`] those that the platform takes back; [`memory`] is what outlives
-//! a restart. [`node_class`], [`node_pool`] and
+//! a restart, and [`hot`] what changes without one. [`node_class`], [`node_pool`] and
 //! [`node_overlay`] keep the status of what users write.
 //!
 //! It never decides what to launch or remove (that is `kerf-core`) and never holds a lock across an `.await`.
@@ -23,6 +23,7 @@ pub mod events;
 pub mod failpoint;
 pub mod feature_gates;
 pub mod garbage;
+pub mod hot;
 pub mod http;
 pub mod intake;
 pub mod interruption;

@@ -39,7 +39,7 @@ pub async fn run(context: Arc<Context>) {
     let mut homes = Homes::new();
     let mut planned = Planned::default();
     loop {
-        batcher.wait(&context).await;
+        batcher.wait().await;
         let (plan, held) = plan(&homes, &planned, &context).await;
         let created = create::create_all(&plan, &context).await;
         homes = remember(&plan, &created, &context);
@@ -76,7 +76,7 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
     context.cluster.expect(
         real.map(|(pod, target)| (pod.clone(), target)),
         clock::now(),
-        (context.settings.batch_max * 2).max(NOMINATION_MIN),
+        (context.hot.batching().max * 2).max(NOMINATION_MIN),
     );
     homes
 }

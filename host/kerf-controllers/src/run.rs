@@ -15,6 +15,7 @@ use crate::cloud::Cloud;
 use crate::context::Context;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
+use crate::hot::Hot;
 use crate::http::{Listen, Served};
 use crate::intake::Intake;
 use crate::lease::{Election, Leash};
@@ -124,6 +125,7 @@ pub async fn run(
         cloud: Cloud::new(cloud, metrics.cloud.clone()),
         metrics,
         client,
+        hot: Hot::new(settings.batching, settings.set_level.clone()),
         settings,
         stores,
     });

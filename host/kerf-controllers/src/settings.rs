@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kerf_policy::Compiler;
 
+use crate::hot::{Batching, SetLevel};
 use crate::interruption::notice::Source;
 
 /// Settings of one controller process.
@@ -28,10 +29,10 @@ pub struct Settings {
     pub planning: kerf_core::snapshot::Settings,
     /// Spread constraints that pods without any get, as kube-scheduler does. Their selectors are not looked at.
     pub default_spread: Vec<kerf_core::pod::TopologySpread>,
-    /// A batch of pods is planned when no new one came for this long (Karpenter: `BATCH_IDLE_DURATION`).
-    pub batch_idle: Duration,
-    /// A batch is planned at the latest this long after its first pod (Karpenter: `BATCH_MAX_DURATION`).
-    pub batch_max: Duration,
+    /// The windows of batches at the start; [`crate::hot`] changes them.
+    pub batching: Batching,
+    /// How the level of the log is changed.
+    pub set_level: SetLevel,
     /// How often disruption is considered when nothing changes (Karpenter: 10 s).
     pub disruption_poll: Duration,
     /// How disruption decides where a NodePool says nothing.
@@ -94,8 +95,11 @@ impl Settings {
             gates: crate::feature_gates::FeatureGates::default(),
             planning: kerf_core::snapshot::Settings::default(),
             default_spread: Vec::new(),
-            batch_idle: Duration::from_secs(1),
-            batch_max: Duration::from_secs(10),
+            batching: Batching {
+                idle: Duration::from_secs(1),
+                max: Duration::from_secs(10),
+            },
+            set_level: SetLevel::fixed(),
             disruption_poll: Duration::from_secs(10),
             disruption: kerf_core::disruption::DisruptionSettings::default(),
             // Karpenter waits 15 s because it learns of pods up to 10 s late; here they are seen at once.

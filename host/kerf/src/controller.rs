@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::config::ProviderConfig;
+use kerf_controllers::hot::{Batching, SetLevel};
 use kerf_controllers::settings::{RepairPolicy, Settings};
 use kerf_controllers::{Leadership, Listen};
 use kerf_policy::{Artifacts, Compiler};
@@ -15,11 +16,11 @@ use crate::cloud;
 use crate::compile_policy;
 use crate::exit::Restart;
 
-/// Runs until the process is told to stop or must be started anew.
+/// Runs until the process is told to stop or must be started anew. `set_level` changes the level of the log that it runs with.
 ///
 /// # Errors
 /// When the arguments do not fit together, or the API server cannot be reached at all.
-pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
+pub(crate) fn run(args: Controller, set_level: SetLevel) -> anyhow::Result<()> {
     if !args.planning.ignore_dra_requests {
         bail!(
             "IGNORE_DRA_REQUESTS=false: kerf does not plan pods with resource claims (DRA); leave it unset"
@@ -30,10 +31,10 @@ pub(crate) fn run(args: Controller) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    runtime.block_on(run_async(args))
+    runtime.block_on(run_async(args, set_level))
 }
 
-async fn run_async(args: Controller) -> anyhow::Result<()> {
+async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> {
     // The first installer wins; a second one in the same process would be our own bug and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let process = &args.process;
@@ -43,7 +44,10 @@ async fn run_async(args: Controller) -> anyhow::Result<()> {
     };
     let client = api_server::connect(args.kubeconfig.as_deref(), rate).await?;
     let cloud = provider(&args)?;
-    let settings = settings(&args);
+    let settings = Settings {
+        set_level,
+        ..settings(&args)
+    };
     let leadership = if process.disable_leader_election {
         Leadership::Alone
     } else {
@@ -109,8 +113,10 @@ fn settings(args: &Controller) -> Settings {
     settings
         .default_spread
         .clone_from(&args.planning.scheduler_config.0);
-    settings.batch_idle = timing.batch_idle_duration;
-    settings.batch_max = timing.batch_max_duration;
+    settings.batching = Batching {
+        idle: timing.batch_idle_duration,
+        max: timing.batch_max_duration,
+    };
     settings.disruption_poll = timing.disruption_poll_duration;
     settings.consolidation_quiet = timing.consolidation_quiet_duration;
     settings.instance_type_drift_delay = timing.instance_type_drift_delay;

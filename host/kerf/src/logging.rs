@@ -3,9 +3,12 @@
 
 mod sink;
 
+use std::sync::{Mutex, PoisonError};
+
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use kerf_controllers::hot::SetLevel;
+use tracing_subscriber::{EnvFilter, reload};
 
 pub(crate) use sink::Sinks;
 
@@ -38,11 +41,11 @@ pub(crate) struct Log {
     format: Format,
 }
 
-/// Starts logging to these places.
+/// Starts logging to these places; what is returned changes the level.
 ///
 /// # Errors
 /// When the level is no level and no filter, or a file cannot be written.
-pub(crate) fn start(log: &Log, paths: &[String]) -> anyhow::Result<()> {
+pub(crate) fn start(log: &Log, paths: &[String]) -> anyhow::Result<SetLevel> {
     let filter = filter(&log.level)?;
     let sinks = Sinks::open(paths)?;
     let subscriber = tracing_subscriber::fmt()
@@ -50,10 +53,35 @@ pub(crate) fn start(log: &Log, paths: &[String]) -> anyhow::Result<()> {
         .with_ansi(sinks.is_terminal())
         .with_writer(sinks);
     match log.format {
-        Format::Text => subscriber.with_target(false).init(),
-        Format::Json => subscriber.json().init(),
+        Format::Text => {
+            let subscriber = subscriber.with_target(false).with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            subscriber.init();
+            Ok(set_level(handle, log.level.clone()))
+        }
+        Format::Json => {
+            let subscriber = subscriber.json().with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            subscriber.init();
+            Ok(set_level(handle, log.level.clone()))
+        }
     }
-    Ok(())
+}
+
+/// The same level again is nothing to do: a new filter makes every place that logs ask again.
+fn set_level<S: 'static>(handle: reload::Handle<EnvFilter, S>, started_with: String) -> SetLevel {
+    let current = Mutex::new(started_with.clone());
+    SetLevel::new(move |level| {
+        let level = level.unwrap_or(&started_with);
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if *current == level {
+            return Ok(());
+        }
+        let filter = filter(level).map_err(|error| format!("{error:#}"))?;
+        handle.reload(filter).map_err(|error| error.to_string())?;
+        level.clone_into(&mut current);
+        Ok(())
+    })
 }
 
 /// A bare word is a level: as a filter it would be the name of a module, and a typing error would silence everything.

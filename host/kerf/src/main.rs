@@ -24,6 +24,7 @@ mod validate;
 mod work;
 
 use clap::Parser;
+use kerf_controllers::hot::SetLevel;
 
 use crate::args::{Args, Command};
 
@@ -37,13 +38,14 @@ fn main() -> std::process::ExitCode {
         Command::Controller(controller) => controller.process.log_error_output_paths.clone(),
         _ => Vec::new(),
     };
-    if let Err(error) = start_logging(&args) {
-        return exit::unlogged(&error);
-    }
+    let set_level = match start_logging(&args) {
+        Ok(set_level) => set_level,
+        Err(error) => return exit::unlogged(&error),
+    };
     let result = match args.command {
         Command::Adopt(arguments) => adopt::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
-        Command::Controller(controller) => controller::run(*controller),
+        Command::Controller(controller) => controller::run(*controller, set_level),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::CompilePolicy(arguments) => return compile_policy::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
@@ -61,7 +63,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// What a subcommand prints is its result, so that its log goes elsewhere.
-fn start_logging(args: &Args) -> anyhow::Result<()> {
+fn start_logging(args: &Args) -> anyhow::Result<SetLevel> {
     let default = ["stderr".to_owned()];
     let paths = match &args.command {
         Command::Controller(controller) => &controller.process.log_output_paths[..],

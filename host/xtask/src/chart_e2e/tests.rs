@@ -84,6 +84,10 @@ fn wrong_values_are_refused_with_a_message_that_says_where() {
             "at '/settings/batchIdleDuration'",
         ),
         (
+            "hotSettings.batchMaxDuration=20",
+            "at '/hotSettings/batchMaxDuration': got number, want string",
+        ),
+        (
             "settings.preferencePolicy=Maybe",
             "at '/settings/preferencePolicy': value must be one of 'Respect', 'Ignore'",
         ),
@@ -118,7 +122,7 @@ fn wrong_values_are_refused_with_a_message_that_says_where() {
     }
 }
 
-/// F19.
+/// user-reports.md, F19.
 #[test]
 fn the_controller_is_not_left_pending_on_a_plain_ack_cluster_nor_put_on_its_own_nodes() {
     let objects = render(&[]);
@@ -236,6 +240,28 @@ fn the_dashboard_and_the_alerts_come_only_when_asked_for_and_whole() {
     }
 }
 
+#[test]
+fn hot_settings_are_a_config_map_that_makes_no_new_pods() {
+    let (plain, hot) = (
+        render(&[]),
+        render(&[
+            "hotSettings.logLevel=debug",
+            "hotSettings.batchMaxDuration=20s",
+        ]),
+    );
+    let settings = |objects: &[Value]| {
+        let found = objects
+            .iter()
+            .find(|it| it["metadata"]["name"] == "kerf-hot-settings");
+        found.map(|it| it["data"].clone())
+    };
+
+    assert_eq!(settings(&plain), None);
+    let data = json!({"LOG_LEVEL": "debug", "BATCH_MAX_DURATION": "20s"});
+    assert_eq!(settings(&hot), Some(data));
+    assert_eq!(pod(&plain), pod(&hot));
+}
+
 /// Variables of the controller that are no values: of the process's place, of secrets, of tests.
 const NO_VALUES: [&str; 18] = [
     "ALIBABA_CLOUD_ROLE_SESSION_NAME",
@@ -285,6 +311,7 @@ fn every_flag_of_the_controller_is_a_value_or_named_as_none() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// user-reports.md, F20.
 #[test]
 fn the_release_has_no_right_too_few_and_none_too_many() {
     let args = Args {
