@@ -2,10 +2,11 @@
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
+use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kube::ResourceExt;
 
-use crate::scenarios::{deployment, pool, ready_stage};
+use crate::scenarios::{ECSNODECLASS, deployment, pool, ready_stage};
 use crate::stage::{CLUSTER_ID, Stage};
 
 /// Waits for an event of that reason on that object; its note.
@@ -81,4 +82,25 @@ fn an_instance_with_our_tags_that_no_claim_claims_is_deleted_and_told() {
     stage.until("no instance", || async {
         stage.instances().is_empty().then_some(())
     });
+}
+
+/// user-reports.md, F33: the error was swallowed.
+#[test]
+fn a_cloud_whose_certificate_nobody_signed_is_told_in_the_class() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    // An https server whose authority no machine knows.
+    let stranger = stage.control_plane.server_url().to_owned();
+    stage.start_kerf_with(&[], &[("ECS_ENDPOINT", &stranger)]);
+
+    let message = stage.until("a class that is not Ready", || async {
+        let class = stage.list_async::<EcsNodeClass>().await.pop()?;
+        let conditions = class.status?.conditions;
+        let told = conditions
+            .into_iter()
+            .find(|it| it.message.contains("certificate"));
+        told.map(|it| it.message)
+    });
+
+    assert!(message.contains("UnknownIssuer"), "{message}");
 }

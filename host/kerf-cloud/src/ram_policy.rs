@@ -55,7 +55,7 @@ mod tests {
         found
     }
 
-    /// F16.
+    /// user-reports.md, F16.
     #[test]
     fn the_policy_allows_each_action_that_can_be_sent_and_no_other() {
         let policy = ram_policy(None);

@@ -195,7 +195,7 @@ impl Unpacked {
         }
     }
 
-    /// With the image's own certificates nobody of this name is trusted: what follows would prove nothing otherwise.
+    /// user-reports.md, F33. With the image's own certificates nobody of this name is trusted: what follows would prove nothing otherwise.
     fn require_no_trust(&self, gate: &Gate) -> Result<()> {
         let mut command = Command::new("unshare");
         self.command(&mut command, gate, &["catalog", "pull"]);
