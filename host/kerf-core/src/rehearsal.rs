@@ -40,8 +40,24 @@ pub fn schedule(
     budget: WorkBudget,
     now: Timestamp,
 ) -> Plan {
-    let make = |snapshot: &Snapshot| cheaper(snapshot, preferences, homes, budget, now);
-    let plain = make(snapshot);
+    let draft = schedule_from(snapshot, preferences, homes, budget, now);
+    rehearse(draft, snapshot, preferences, homes, budget, now)
+}
+
+/// As [`schedule`], for a caller who has made the `draft`: what [`schedule_from`] makes of the same.
+pub fn rehearse(
+    draft: Plan,
+    snapshot: &Snapshot,
+    preferences: &Preferences,
+    homes: &Homes,
+    budget: WorkBudget,
+    now: Timestamp,
+) -> Plan {
+    let from = |snapshot: &Snapshot, homes: &Homes| {
+        schedule_from(snapshot, preferences, homes, budget, now)
+    };
+    let make = |snapshot: &Snapshot| cheaper(from(snapshot, homes), snapshot, homes, &from);
+    let plain = cheaper(draft, snapshot, homes, &from);
     let Some(left) = left_over(snapshot, &plain) else {
         return plain;
     };
@@ -111,21 +127,19 @@ impl Spares {
     }
 }
 
-/// With the homes, or without any where pods have lost theirs to others and that is cheaper: many small holes, each kept for
+/// The plan with the homes, `kept`, or one without any where pods have lost theirs to others and that is cheaper: many small holes, each kept for
 /// one pod, hold less than the same room that is filled anew, large pods first.
 fn cheaper(
+    kept: Plan,
     snapshot: &Snapshot,
-    preferences: &Preferences,
     homes: &Homes,
-    budget: WorkBudget,
-    now: Timestamp,
+    from: &dyn Fn(&Snapshot, &Homes) -> Plan,
 ) -> Plan {
-    let kept = schedule_from(snapshot, preferences, homes, budget, now);
     let mut launched_for = kept.new_claims.iter().flat_map(|claim| &claim.pods);
     if !launched_for.any(|pod| homes.contains_key(&pod.uid)) {
         return kept;
     }
-    let anew = schedule_from(snapshot, preferences, &Homes::new(), budget, now);
+    let anew = from(snapshot, &Homes::new());
     let worth = |plan: &Plan| (plan.unschedulable_pods(), plan.price_per_hour());
     if worth(&anew) < worth(&kept) {
         anew

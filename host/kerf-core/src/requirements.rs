@@ -135,6 +135,15 @@ impl Requirements {
         self.slot(key).ok().map(|idx| &*self.0[idx])
     }
 
+    /// [`Self::on`] for a caller who asks many sets for one key: `slot` is where the last one had it.
+    pub(crate) fn on_near(&self, key: &str, slot: &mut usize) -> Option<&Requirement> {
+        if let Some(it) = self.0.get(*slot).filter(|it| it.key() == key) {
+            return Some(it);
+        }
+        *slot = self.slot(key).ok()?;
+        self.0.get(*slot).map(|it| &**it)
+    }
+
     /// Whether the (canonical) key may have this value; a key without a requirement may have any.
     pub fn allows(&self, key: &str, value: &str) -> bool {
         self.on(key)

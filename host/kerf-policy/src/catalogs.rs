@@ -1,17 +1,21 @@
-//! The question about a whole catalog, and how to know without making it that it was asked before.
+//! What is known of whole catalogs: the question about their prices, and what questions about claims are made of.
 
 use crate::input::{Words, candidate, list_price, micros};
 use crate::memo::Fingerprint;
 use crate::pricing::{PricingContext, PricingInput};
 use crate::selection::{Candidate, Offering};
+use kerf_core::ids::InstanceTypeName;
 use kerf_core::instance_type::InstanceType;
 use kerf_core::node_pool::NodePool;
+use kerf_core::resources::Resources;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Catalogs that are told apart without a look inside: more than NodeClasses and overlays make in one cluster.
+/// Catalogs that are known at once: more than NodeClasses and overlays make in one cluster.
 const KNOWN_MAX: usize = 64;
 
-/// The fingerprints of catalogs that were asked about, by where they lie. It keeps none of them alive.
+/// Catalogs that were asked about, by where they lie. It keeps none of them alive, but what it made of each until another
+/// one comes.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogs {
     known: Mutex<Vec<Known>>,
@@ -23,18 +27,34 @@ struct Known {
     types: Weak<Vec<Arc<InstanceType>>>,
     node_class: String,
     region: String,
-    fingerprint: Fingerprint,
+    facts: Arc<Facts>,
+}
+
+/// A catalog in the contract's words.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// Offering `j` of candidate `i` is the catalog's.
+    pub(crate) question: PricingInput,
+    pub(crate) fingerprint: Fingerprint,
+    /// Those of the question.
+    pub(crate) words: Words,
+    /// By place in the catalog.
+    pub(crate) kinds: Vec<Kind>,
+    places: HashMap<InstanceTypeName, usize>,
+}
+
+/// An instance type of a catalog.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// Of its candidate, given the words.
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) capacity: Resources,
+    pub(crate) allocatable: Resources,
 }
 
 impl Catalogs {
-    /// The [`PricingInput::fingerprint_of_catalog`] of the pool's catalog. The question is left in `made` when it had to be
-    /// made for that.
-    pub(crate) fn fingerprint(
-        &self,
-        pool: &NodePool,
-        region: &str,
-        made: &mut Option<PricingInput>,
-    ) -> Fingerprint {
+    /// What is known of the pool's catalog.
+    pub(crate) fn facts(&self, pool: &NodePool, region: &str) -> Arc<Facts> {
         let node_class = &pool.template.node_class.name;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |it: &&Known| {
@@ -42,10 +62,9 @@ impl Catalogs {
                 && (&it.node_class, it.region.as_str()) == (node_class, region)
         };
         if let Some(it) = known.iter().find(is_it) {
-            return it.fingerprint;
+            return Arc::clone(&it.facts);
         }
-        let question = made.insert(catalog_question(pool, region));
-        let fingerprint = question.fingerprint_of_catalog();
+        let facts = Arc::new(Facts::new(pool, region));
         known.retain(|it| it.types.strong_count() > 0);
         if known.len() >= KNOWN_MAX {
             known.remove(0);
@@ -54,29 +73,50 @@ impl Catalogs {
             types: Arc::downgrade(&pool.instance_types),
             node_class: node_class.clone(),
             region: region.to_owned(),
-            fingerprint,
+            facts: Arc::clone(&facts),
         });
-        fingerprint
+        facts
     }
 }
 
-/// The question about the whole catalog of a pool. Offering `j` of candidate `i` is the pool's.
-pub(crate) fn catalog_question(pool: &NodePool, region: &str) -> PricingInput {
-    let mut words = Words::default();
-    let candidates = pool
-        .instance_types
-        .iter()
-        .map(|it| catalog_candidate(it, &mut words))
-        .collect();
-    let context = PricingContext {
-        node_class: pool.template.node_class.name.clone(),
-        region: region.to_owned(),
-        as_of_unix_s: 0,
-        vocabulary: words.into_vocabulary(),
-    };
-    PricingInput {
-        context,
-        candidates,
+impl Facts {
+    fn new(pool: &NodePool, region: &str) -> Self {
+        let mut words = Words::default();
+        let types = pool.instance_types.iter();
+        let candidates: Vec<Candidate> = types
+            .clone()
+            .map(|it| catalog_candidate(it, &mut words))
+            .collect();
+        let kind = |(it, asked): (&Arc<InstanceType>, &Candidate)| Kind {
+            fingerprint: Fingerprint::of(asked),
+            capacity: it.capacity.clone(),
+            allocatable: it.allocatable(),
+        };
+        let kinds = types.clone().zip(&candidates).map(kind).collect();
+        let places = types.enumerate().map(|(i, it)| (it.name.clone(), i));
+        let places = places.collect();
+        let context = PricingContext {
+            node_class: pool.template.node_class.name.clone(),
+            region: region.to_owned(),
+            as_of_unix_s: 0,
+            vocabulary: words.vocabulary(),
+        };
+        let question = PricingInput {
+            context,
+            candidates,
+        };
+        Self {
+            fingerprint: question.fingerprint_of_catalog(),
+            question,
+            words,
+            kinds,
+            places,
+        }
+    }
+
+    /// Where in the catalog a type is.
+    pub(crate) fn place(&self, instance_type: &str) -> Option<usize> {
+        self.places.get(instance_type).copied()
     }
 }
 

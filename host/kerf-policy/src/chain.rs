@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use pricing::PriceVerdict;
+pub(crate) use selection::Source;
 pub use selection::Verdict;
 
 /// What all policies of one decision may take together, so that a long chain cannot hold up pods.

@@ -1,167 +1,18 @@
 //! From core's types to the contract's: what a policy is told about a planned NodeClaim.
 
-use crate::memo::Fingerprint;
-use crate::selection::{
-    Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources,
-    SelectionInput, Vocabulary,
-};
+use crate::selection::{Candidate, Demand, Offering, Requirement, Resources, Vocabulary};
 use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType};
 use kerf_core::labels;
-use kerf_core::node::Node;
-use kerf_core::node_pool::NodePool;
 use kerf_core::plan::{PlannedClaim, PlannedOffering};
 use kerf_core::price::Price;
 use kerf_core::requirements::Requirements;
 use kerf_core::resources::{EPHEMERAL_STORAGE, Resources as CoreResources};
-use kerf_core::snapshot::Snapshot;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 const MIB: i64 = 1 << 20;
 /// nvidia.com/gpu, aliyun.com/gpu and the like.
 const GPU_SUFFIX: &str = "/gpu";
-
-/// A NodePool with what every question about it needs, gathered once per consultation.
-pub(crate) struct PoolView<'a> {
-    pool: &'a NodePool,
-    types: BTreeMap<&'a str, &'a InstanceType>,
-    nodes: Vec<&'a Node>,
-    /// By where their offerings and requirements lie; the claims of a plan share both where they are equal.
-    shapes: HashMap<(usize, usize), Shape>,
-}
-
-/// What claims with the same offerings and requirements have in common.
-pub(crate) struct Shape {
-    /// With the demand of the claim that was asked about last.
-    pub(crate) input: SelectionInput,
-    pub(crate) fingerprint: Fingerprint,
-    /// For each candidate, the offerings of the claim that are its own.
-    pub(crate) groups: Vec<Vec<usize>>,
-    /// What the policies said of the last claim.
-    pub(crate) heard: Option<Heard>,
-}
-
-/// The part of a verdict that becomes preferences.
-pub(crate) type Heard = (Vec<Option<i64>>, Vec<(String, Exclusion)>);
-
-impl<'a> PoolView<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, pool: &'a NodePool) -> Self {
-        let types = pool
-            .instance_types
-            .iter()
-            .map(|it| (it.name.as_str(), &**it))
-            .collect();
-        let is_of_pool = |node: &&Node| node.pool.as_ref() == Some(&pool.name) && !node.is_deleting;
-        let nodes = snapshot
-            .nodes
-            .iter()
-            .map(|node| &**node)
-            .filter(is_of_pool)
-            .collect();
-        Self {
-            pool,
-            types,
-            nodes,
-            shapes: HashMap::new(),
-        }
-    }
-
-    /// The question about `claim`. What it has in common with claims of the same shape is made once.
-    pub(crate) fn question(
-        &mut self,
-        claim: &PlannedClaim,
-        region: &str,
-        reason: &str,
-    ) -> &mut Shape {
-        // The plan keeps both alive, so nothing else can come to lie where they are.
-        let offerings = Arc::as_ptr(&claim.offerings).addr();
-        let requirements = Arc::as_ptr(&claim.requirements).addr();
-        let key = (offerings, requirements);
-        let shape = match self.shapes.remove(&key) {
-            Some(known) => known,
-            None => self.shape(claim, region, reason),
-        };
-        let shape = self.shapes.entry(key).insert_entry(shape).into_mut();
-        shape.input.context.demand = demand(claim);
-        shape
-    }
-
-    fn shape(&self, claim: &PlannedClaim, region: &str, reason: &str) -> Shape {
-        let mut words = Words::default();
-        let groups = by_instance_type(&claim.offerings);
-        let candidates = groups
-            .iter()
-            .map(|group| self.candidate(claim, group, &mut words))
-            .collect();
-        let fleet = self.fleet(&mut words);
-        let labels = self.pool.template.labels.iter();
-        let context = Context {
-            reason: reason.to_owned(),
-            node_pool: claim.pool.as_str().to_owned(),
-            node_class: claim.node_class.name.clone(),
-            region: region.to_owned(),
-            as_of_unix_s: 0,
-            vocabulary: words.into_vocabulary(),
-            demand: demand(claim),
-            requirements: requirements(&claim.requirements),
-            fleet,
-            labels: labels
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        };
-        let input = SelectionInput {
-            context,
-            candidates,
-        };
-        Shape {
-            fingerprint: input.fingerprint_of_shape(),
-            input,
-            groups,
-            heard: None,
-        }
-    }
-
-    fn candidate(&self, claim: &PlannedClaim, group: &[usize], words: &mut Words) -> Candidate {
-        // `by_instance_type` makes no empty groups.
-        let first = &claim.offerings[group[0]];
-        let name = first.instance_type.as_str();
-        let known = self.types.get(name).copied();
-        let offerings = group
-            .iter()
-            .map(|i| offering(&claim.offerings[*i], known, words))
-            .collect();
-        candidate(
-            name,
-            known,
-            (&first.capacity, &first.allocatable),
-            offerings,
-            words,
-        )
-    }
-
-    fn fleet(&self, words: &mut Words) -> Vec<FleetEntry> {
-        let mut kinds: BTreeMap<(&str, &str, &str), (u32, CoreResources)> = BTreeMap::new();
-        for node in &self.nodes {
-            let label = |key| node.labels.get(key).map_or("", |value| &**value);
-            let family = family_or(label(labels::INSTANCE_FAMILY), label(labels::INSTANCE_TYPE));
-            let (nodes, total) = kinds
-                .entry((label(labels::ZONE), label(labels::CAPACITY_TYPE), family))
-                .or_default();
-            *nodes += 1;
-            total.add(&node.capacity);
-        }
-        let entry =
-            |((zone, capacity_type, family), (nodes, total)): (_, (_, CoreResources))| FleetEntry {
-                zone: words.zones.index(zone),
-                capacity_type: words.capacity_types.index(capacity_type),
-                family: words.families.index(family),
-                nodes,
-                total: resources(&total),
-            };
-        kinds.into_iter().map(entry).collect()
-    }
-}
 
 pub(crate) fn candidate(
     name: &str,
@@ -206,23 +57,7 @@ pub(crate) fn list_price(known: Option<&InstanceType>, zone: &ZoneId) -> Price {
         .map_or(Price::UNKNOWN, |it| it.price)
 }
 
-/// Indexes of the offerings of each instance type, both in the order of the claim.
-fn by_instance_type(offerings: &[PlannedOffering]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut places = BTreeMap::new();
-    for (i, offering) in offerings.iter().enumerate() {
-        let place = *places
-            .entry(&offering.instance_type)
-            .or_insert(groups.len());
-        if place == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[place].push(i);
-    }
-    groups
-}
-
-fn offering(
+pub(crate) fn offering(
     planned: &PlannedOffering,
     known: Option<&InstanceType>,
     words: &mut Words,
@@ -253,7 +88,7 @@ fn ordering_price(planned: &PlannedOffering, known: Option<&InstanceType>) -> Pr
         .map_or(planned.price, |it| it.ordering_price())
 }
 
-fn demand(claim: &PlannedClaim) -> Demand {
+pub(crate) fn demand(claim: &PlannedClaim) -> Demand {
     let mut largest = CoreResources::default();
     let mut daemons = claim.requests.clone();
     for pod in &claim.pods {
@@ -269,7 +104,7 @@ fn demand(claim: &PlannedClaim) -> Demand {
     }
 }
 
-fn requirements(requirements: &Requirements) -> Vec<Requirement> {
+pub(crate) fn requirements(requirements: &Requirements) -> Vec<Requirement> {
     let is_wanted = |key: &str| key != labels::INSTANCE_TYPE;
     let written = requirements
         .iter()
@@ -285,7 +120,7 @@ fn requirements(requirements: &Requirements) -> Vec<Requirement> {
         .collect()
 }
 
-fn resources(from: &CoreResources) -> Resources {
+pub(crate) fn resources(from: &CoreResources) -> Resources {
     let gpus = from
         .iter()
         .filter(|(name, _)| name.ends_with(GPU_SUFFIX))
@@ -318,7 +153,7 @@ fn to_u32(amount: i64) -> u32 {
 }
 
 /// Without a label the family is the name up to the size: `ecs.g7` of `ecs.g7.large`.
-fn family_or<'a>(family: &'a str, instance_type: &'a str) -> &'a str {
+pub(crate) fn family_or<'a>(family: &'a str, instance_type: &'a str) -> &'a str {
     let derived = instance_type
         .rsplit_once('.')
         .map_or(instance_type, |(family, _)| family);
@@ -326,7 +161,7 @@ fn family_or<'a>(family: &'a str, instance_type: &'a str) -> &'a str {
 }
 
 /// The tables of a question, filled in the order in which words appear.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
     pub(crate) zones: Table,
     pub(crate) families: Table,
@@ -334,7 +169,7 @@ pub(crate) struct Words {
     pub(crate) capacity_types: Table,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     words: Vec<String>,
     places: BTreeMap<String, u16>,
@@ -354,12 +189,12 @@ impl Table {
 }
 
 impl Words {
-    pub(crate) fn into_vocabulary(self) -> Vocabulary {
+    pub(crate) fn vocabulary(&self) -> Vocabulary {
         Vocabulary {
-            zones: self.zones.words,
-            families: self.families.words,
-            architectures: self.architectures.words,
-            capacity_types: self.capacity_types.words,
+            zones: self.zones.words.clone(),
+            families: self.families.words.clone(),
+            architectures: self.architectures.words.clone(),
+            capacity_types: self.capacity_types.words.clone(),
         }
     }
 }

@@ -30,6 +30,7 @@ mod selection;
 mod smoke;
 mod spec;
 mod ticker;
+mod view;
 mod world;
 
 pub use bindings::selection::kerf::policy::log::Level as LogLevel;

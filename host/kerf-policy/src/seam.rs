@@ -10,10 +10,9 @@
 //! Preferences only grow: the first score of an offering stays, and bars are never lifted. So the loop ends, and what
 //! one claim made a policy say holds for the later ones of the pool.
 
-use crate::catalogs::catalog_question;
 use crate::chain::{Chain, ChainError, Now, PolicyRun};
-use crate::input::{PoolView, Shape};
 use crate::registry::Registry;
+use crate::view::{PoolView, Shape};
 use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, PlannedClaim, PlannedOffering};
 use kerf_core::preferences::{Bar, OfferingKey, PoolPreferences, Preferences};
@@ -69,14 +68,15 @@ pub fn consult(
         }
         let view = views
             .entry(&pool.name)
-            .or_insert_with(|| PoolView::new(snapshot, pool));
-        let shape = view.question(claim, occasion.region, occasion.reason);
-        match chain.select_in(&shape.input, shape.fingerprint, occasion.now) {
+            .or_insert_with(|| PoolView::new(snapshot, pool, registry.catalogs(), occasion));
+        let mut question = view.question(claim);
+        match chain.select_in(&mut question, occasion.now) {
             Err(error) => consultation.blocked.push((index, error)),
             Ok(verdict) => {
                 let runs = verdict.runs.into_iter().map(|run| (index, run));
                 consultation.runs.extend(runs);
                 let heard = Some((verdict.scores, verdict.exclusions));
+                let shape = question.shape;
                 // Claims of one shape mostly hear the same, and hearing it again changes nothing.
                 if shape.heard != heard {
                     shape.heard = heard;
@@ -112,15 +112,10 @@ pub fn consult_prices(
         if !chain.has_pricing_for(pool.name.as_str()) {
             continue;
         }
-        let mut made = None;
-        let catalog = registry
-            .catalogs()
-            .fingerprint(pool, occasion.region, &mut made);
-        let mut make = || {
-            made.take()
-                .unwrap_or_else(|| catalog_question(pool, occasion.region))
-        };
-        match chain.adjust_in(pool.name.as_str(), catalog, &mut make, occasion.now) {
+        let facts = registry.catalogs().facts(pool, occasion.region);
+        let mut make = || facts.question.clone();
+        let asked = (pool.name.as_str(), facts.fingerprint);
+        match chain.adjust_in(asked.0, asked.1, &mut make, occasion.now) {
             Err(error) => consultation.blocked.push((pool.name.clone(), error)),
             Ok(verdict) => {
                 let prices = &mut preferences.pool_mut(&pool.name).prices;
@@ -148,7 +143,7 @@ fn record(shape: &Shape, claim: &PlannedClaim, preferences: &mut PoolPreferences
     let Some((scores, exclusions)) = &shape.heard else {
         return false;
     };
-    let offering = |candidate: usize, i: usize| &claim.offerings[shape.groups[candidate][i]];
+    let offering = |candidate: usize, i: usize| &claim.offerings[shape.place(candidate, i)];
     let mut is_new = false;
     for (policy, exclusion) in exclusions {
         let one = exclusion.offering.map(|i| offering(exclusion.candidate, i));
@@ -161,7 +156,7 @@ fn record(shape: &Shape, claim: &PlannedClaim, preferences: &mut PoolPreferences
         };
         is_new |= add_bar(preferences, bar);
     }
-    for (score, group) in scores.iter().zip(&shape.groups) {
+    for (score, group) in scores.iter().zip(shape.groups()) {
         let Some(score) = score else { continue };
         for i in group {
             is_new |= add_score(preferences, &claim.offerings[*i], *score);

@@ -49,6 +49,27 @@ impl SelectionInput {
     }
 }
 
+impl Candidate {
+    /// The same instance type, sold in these ways.
+    pub(crate) fn with_offerings(&self, offerings: Vec<Offering>) -> Self {
+        Self {
+            instance_type: self.instance_type.clone(),
+            family: self.family,
+            architecture: self.architecture,
+            generation: self.generation,
+            capacity: self.capacity,
+            allocatable: self.allocatable,
+            network_mbps: self.network_mbps,
+            local_disk_gib: self.local_disk_gib,
+            bare_metal: self.bare_metal,
+            burstable: self.burstable,
+            gpu_model: self.gpu_model.clone(),
+            extended: self.extended.clone(),
+            offerings,
+        }
+    }
+}
+
 /// Something that a policy took out, by index into the input.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Exclusion {
@@ -80,7 +101,7 @@ impl Selection {
 
     /// Whether it says anything else than the input's own order.
     pub fn changes_anything(&self) -> bool {
-        !self.exclusions.is_empty() || !self.order().is_sorted()
+        !self.exclusions.is_empty() || !self.scores.is_sorted_by(|a, b| a >= b)
     }
 
     /// Candidates that were taken out as a whole.

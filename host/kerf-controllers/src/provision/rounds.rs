@@ -103,7 +103,12 @@ pub fn plan_claims_with(
     make: &mut dyn FnMut(&Preferences) -> Plan,
     told: &mut dyn FnMut(&str, &PolicyRun),
 ) -> Plan {
-    ask(question, None, make, told)
+    ask(
+        question,
+        None,
+        &mut |preferences, _| make(preferences),
+        told,
+    )
 }
 
 /// As [`plan`], for a caller without a cluster; `told` hears of every run of a policy, with its class.
@@ -118,18 +123,19 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
     let mut draft = |preferences: &Preferences| {
         schedule_from(snapshot, preferences, homes, WorkBudget::ROUND, now)
     };
-    let mut make = |preferences: &Preferences| {
-        rehearsal::schedule(snapshot, preferences, homes, WorkBudget::ROUND, now)
+    let mut make = |preferences: &Preferences, draft: Option<Plan>| match draft {
+        Some(it) => rehearsal::rehearse(it, snapshot, preferences, homes, WorkBudget::ROUND, now),
+        None => rehearsal::schedule(snapshot, preferences, homes, WorkBudget::ROUND, now),
     };
     ask(question, Some(&mut draft), &mut make, told)
 }
 
 /// Makes a plan, asks the policies about it, and makes it again with their answers. What they say of a draft holds too, so
-/// the costlier plan is made when they have nothing to add to that.
+/// the costlier plan is made when they have nothing to add to that, and of that very draft.
 fn ask(
     question: &Question<'_>,
     draft: Option<&mut dyn FnMut(&Preferences) -> Plan>,
-    make: &mut dyn FnMut(&Preferences) -> Plan,
+    make: &mut dyn FnMut(&Preferences, Option<Plan>) -> Plan,
     told: &mut dyn FnMut(&str, &PolicyRun),
 ) -> Plan {
     let Question {
@@ -140,6 +146,7 @@ fn ask(
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
     report_prices(&prices, snapshot, told);
     let mut rounds = ROUNDS_MAX;
+    let mut agreed = None;
     if let Some(draft) = draft.filter(|_| has_selection(registry, snapshot)) {
         while rounds > 1 {
             rounds -= 1;
@@ -147,11 +154,12 @@ fn ask(
             let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
             report(&consultation, &plan, told);
             if !consultation.is_changed {
+                agreed = Some(plan);
                 break;
             }
         }
     }
-    let mut plan = make(&preferences);
+    let mut plan = make(&preferences, agreed);
     for round in 1..=rounds {
         let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
         report(&consultation, &plan, told);
@@ -159,7 +167,7 @@ fn ask(
             withhold(&mut plan, &consultation, &prices);
             break;
         }
-        plan = make(&preferences);
+        plan = make(&preferences, None);
     }
     plan
 }

@@ -10,11 +10,12 @@ pub(super) struct Bits(Vec<u64>);
 impl Bits {
     /// All numbers below the bound.
     pub(super) fn all(bound: usize) -> Self {
-        let mut bits = Self::default();
-        for number in 0..bound {
-            bits.insert(number);
+        let mut words = vec![u64::MAX; bound / WORD];
+        let rest = bound % WORD;
+        if rest > 0 {
+            words.push((1 << rest) - 1);
         }
-        bits
+        Self(words)
     }
 
     pub(super) fn insert(&mut self, number: usize) {

@@ -292,7 +292,17 @@ pub(crate) fn node_class_label(pool: &NodePool) -> Option<(String, &str)> {
 /// Whether nodes of an instance type can meet a requirement. Keys that the type does not speak of are left to the
 /// pool, except those that describe the hardware: there silence means that the type has no such thing.
 pub(crate) fn type_meets(instance_type: &InstanceType, requirement: &Requirement) -> bool {
-    match instance_type.requirements.on(requirement.key()) {
+    let own = instance_type.requirements.on(requirement.key());
+    own_meets(own, instance_type, requirement)
+}
+
+/// [`type_meets`] for a caller who has what the type says of the key.
+pub(super) fn own_meets(
+    own: Option<&Requirement>,
+    instance_type: &InstanceType,
+    requirement: &Requirement,
+) -> bool {
+    match own {
         Some(own) => {
             own.intersects(requirement)
                 || (own.tolerates_absence() && requirement.tolerates_absence())

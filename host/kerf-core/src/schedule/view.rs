@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::domains::Domains;
-use super::pool::{PoolEntry, Rank, Sale, type_meets};
+use super::pool::{PoolEntry, Rank, Sale, own_meets};
 use super::sets::{SetId, SetTable};
 use super::vector::Vector;
 use crate::ids::ZoneId;
@@ -66,8 +66,8 @@ impl View {
 #[derive(Debug, Default)]
 pub(super) struct ViewTable {
     views: FxHashMap<(usize, SetId), Rc<View>>,
-    /// The sales of a pool that meet one requirement.
-    masks: FxHashMap<(usize, Requirement), Rc<Bits>>,
+    /// By pool, its sales that meet one requirement.
+    masks: FxHashMap<usize, FxHashMap<Requirement, Bits>>,
 }
 
 impl ViewTable {
@@ -107,17 +107,16 @@ impl ViewTable {
         requirements: &Requirements,
     ) -> Bits {
         let mut sales = Bits::all(pool.sales.len());
+        let masks = self.masks.entry(idx).or_default();
         for requirement in requirements.iter() {
-            let mask = match self.masks.get(&(idx, requirement.clone())) {
-                Some(mask) => Rc::clone(mask),
-                None => {
-                    let mask = Rc::new(mask_of(pool, requirement));
-                    self.masks
-                        .insert((idx, requirement.clone()), Rc::clone(&mask));
-                    mask
-                }
-            };
+            // A requirement may have hundreds of values: only a new one is copied.
+            if let Some(mask) = masks.get(requirement) {
+                sales.intersect(mask);
+                continue;
+            }
+            let mask = mask_of(pool, requirement);
             sales.intersect(&mask);
+            masks.insert(requirement.clone(), mask);
         }
         sales
     }
@@ -125,15 +124,18 @@ impl ViewTable {
 
 fn mask_of(pool: &PoolEntry, requirement: &Requirement) -> Bits {
     let mut mask = Bits::default();
+    let mut slot = 0;
     for shape in &pool.shapes {
-        if type_meets(&shape.instance_type, requirement) {
-            mask.unite(
-                &shape
-                    .sales
-                    .clone()
-                    .filter(|place| sale_meets(&pool.sales[*place], requirement))
-                    .collect(),
-            );
+        // Nearly all types have the same keys, so each has this one where the last had it.
+        let own = shape
+            .instance_type
+            .requirements
+            .on_near(requirement.key(), &mut slot);
+        if own_meets(own, &shape.instance_type, requirement) {
+            let places = shape.sales.clone();
+            places
+                .filter(|place| sale_meets(&pool.sales[*place], requirement))
+                .for_each(|place| mask.insert(place));
         }
     }
     mask

@@ -3,9 +3,10 @@
 use super::{Chain, ChainError, Now, PolicyRun, ask};
 use crate::hook::Hook;
 use crate::memo::Fingerprint;
-use crate::selection::{Candidate, Context, Exclusion, Selection, SelectionInput};
+use crate::selection::{Candidate, Context, Demand, Exclusion, Selection, SelectionInput};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What all policies together say about the candidates of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,30 +29,33 @@ impl Chain {
 
     /// Asks all InstanceSelection policies. The `as-of` of the input is set per policy from `now`.
     pub fn select(&self, input: &SelectionInput, now: Now) -> Result<Verdict, ChainError> {
-        self.select_in(input, input.fingerprint_of_shape(), now)
+        self.select_in(&mut Ready(input), now)
     }
 
-    /// The same for a caller who has the [`SelectionInput::fingerprint_of_shape`] already.
+    /// The same about a question that is made when some policy has not heard it before.
     pub(crate) fn select_in(
         &self,
-        input: &SelectionInput,
-        shape: Fingerprint,
+        question: &mut dyn Source,
         now: Now,
     ) -> Result<Verdict, ChainError> {
-        let mut progress = Progress::new(input, shape);
-        for link in self.links_for(Hook::InstanceSelection, &input.context.node_pool) {
+        let mut progress = Progress::new(question.shape());
+        let node_pool = question.node_pool().to_owned();
+        for link in self.links_for(Hook::InstanceSelection, &node_pool) {
+            progress.narrow(question);
             let as_of = link.as_of(now);
             let asked = ask(
                 link,
                 &self.memos.selections,
                 (now, &progress.runs),
-                progress.fingerprint(as_of),
+                Fingerprint::of(&(progress.shape, question.demand(), as_of)),
                 |policy, config, limits| {
+                    let input = question.input();
+                    let context = context(&input.context, as_of);
                     policy.select_among(
                         config,
                         limits,
-                        &progress.context(as_of),
-                        &progress.candidates(),
+                        &context,
+                        &progress.candidates(&input.candidates),
                     )
                 },
             );
@@ -59,105 +63,148 @@ impl Chain {
             let run = asked.into_run(link, Selection::changes_anything, |it| answer = Some(it))?;
             progress.runs.push(run);
             if let Some(answer) = answer {
-                progress.apply(&link.spec.name, &answer);
+                progress.apply(&link.spec.name, answer);
             }
         }
-        Ok(progress.into_verdict())
+        Ok(progress.into_verdict(question.candidates()))
+    }
+}
+
+/// A question, known by its fingerprint before it is made.
+pub(crate) trait Source {
+    fn node_pool(&self) -> &str;
+    /// Of all of the question but the demand and the time.
+    fn shape(&self) -> Fingerprint;
+    fn demand(&self) -> &Demand;
+    /// How many there are.
+    fn candidates(&self) -> usize;
+    /// Each candidate and its offerings, by index.
+    fn all_indexes(&self) -> Vec<(usize, Vec<usize>)>;
+    /// The question itself, without the time.
+    fn input(&mut self) -> &SelectionInput;
+}
+
+/// A question that somebody made.
+struct Ready<'a>(&'a SelectionInput);
+
+impl Source for Ready<'_> {
+    fn node_pool(&self) -> &str {
+        &self.0.context.node_pool
+    }
+
+    fn shape(&self) -> Fingerprint {
+        self.0.fingerprint_of_shape()
+    }
+
+    fn demand(&self) -> &Demand {
+        &self.0.context.demand
+    }
+
+    fn candidates(&self) -> usize {
+        self.0.candidates.len()
+    }
+
+    fn all_indexes(&self) -> Vec<(usize, Vec<usize>)> {
+        self.0.all_indexes()
+    }
+
+    fn input(&mut self) -> &SelectionInput {
+        self.0
     }
 }
 
 /// How far a decision is: what the policies said, and with that which of the first candidates the next one is asked about.
-struct Progress<'a> {
-    input: &'a SelectionInput,
+struct Progress {
     /// Of the candidates that are left, and of what else does not change from claim to claim.
     shape: Fingerprint,
     /// For each candidate that is left, its index in the input and those of its offerings; `None` while all are as they were.
     origins: Option<Vec<(usize, Vec<usize>)>>,
+    /// What the last policy said of those; only a further policy needs to know what is left.
+    last: Option<Arc<Selection>>,
     /// The scores of each policy that gave any, by first index, in the order of the chain.
     layers: Vec<Vec<(usize, i32)>>,
     exclusions: Vec<(String, Exclusion)>,
     runs: Vec<PolicyRun>,
 }
 
-impl<'a> Progress<'a> {
-    fn new(input: &'a SelectionInput, shape: Fingerprint) -> Self {
+impl Progress {
+    fn new(shape: Fingerprint) -> Self {
         Self {
-            input,
             shape,
             origins: None,
+            last: None,
             layers: vec![],
             exclusions: vec![],
             runs: vec![],
         }
     }
 
-    fn fingerprint(&self, as_of: u32) -> Fingerprint {
-        Fingerprint::of(&(self.shape, &self.input.context.demand, as_of))
-    }
-
-    fn context(&self, as_of: u32) -> Cow<'a, Context> {
-        let context = &self.input.context;
-        if context.as_of_unix_s == as_of {
-            return Cow::Borrowed(context);
-        }
-        Cow::Owned(Context {
-            as_of_unix_s: as_of,
-            ..context.clone()
-        })
+    /// Takes in what the last policy left.
+    fn narrow(&mut self, question: &dyn Source) {
+        let Some(last) = self.last.take() else {
+            return;
+        };
+        let origins = self.origins.take();
+        let origins = origins.unwrap_or_else(|| question.all_indexes());
+        let left = left_by(&last, origins);
+        self.shape = Fingerprint::of(&(self.shape, &left));
+        self.origins = Some(left);
     }
 
     /// As the next policy sees them. Only a call needs them, and the second one of a decision is the first that copies.
-    fn candidates(&self) -> Cow<'a, [Candidate]> {
-        let all = &self.input.candidates;
+    fn candidates<'a>(&self, all: &'a [Candidate]) -> Cow<'a, [Candidate]> {
         let Some(origins) = &self.origins else {
             return Cow::Borrowed(all);
         };
         let left = |(candidate, offerings): &(usize, Vec<usize>)| {
             let first = &all[*candidate];
             let offering = |i: &usize| first.offerings[*i].clone();
-            Candidate {
-                offerings: offerings.iter().map(offering).collect(),
-                ..first.clone()
-            }
+            first.with_offerings(offerings.iter().map(offering).collect())
         };
         Cow::Owned(origins.iter().map(left).collect())
     }
 
-    fn apply(&mut self, policy: &str, selection: &Selection) {
-        let origins = self
-            .origins
-            .take()
-            .unwrap_or_else(|| self.input.all_indexes());
+    fn apply(&mut self, policy: &str, selection: Arc<Selection>) {
+        let origins = self.origins.as_ref();
+        let first = |i: usize| origins.map_or(i, |it| it[i].0);
         let scores = selection.scores.iter().enumerate();
         let layer: Vec<_> = scores
-            .filter_map(|(i, score)| Some((origins[i].0, (*score)?)))
+            .filter_map(|(i, score)| Some((first(i), (*score)?)))
             .collect();
         if !layer.is_empty() {
             self.layers.push(layer);
         }
         for exclusion in &selection.exclusions {
-            let (candidate, offerings) = &origins[exclusion.candidate];
-            let offering = exclusion.offering.map(|i| offerings[i]);
+            let own = |i| origins.map_or(i, |it| it[exclusion.candidate].1[i]);
+            let offering = exclusion.offering.map(own);
             let reason = exclusion.reason.clone();
             let exclusion = Exclusion {
-                candidate: *candidate,
+                candidate: first(exclusion.candidate),
                 offering,
                 reason,
             };
             self.exclusions.push((policy.to_owned(), exclusion));
         }
-        let left = left_by(selection, origins);
-        self.shape = Fingerprint::of(&(self.shape, &left));
-        self.origins = Some(left);
+        self.last = Some(selection);
     }
 
-    fn into_verdict(self) -> Verdict {
+    fn into_verdict(self, candidates: usize) -> Verdict {
         Verdict {
-            scores: combine(&self.layers, self.input.candidates.len()),
+            scores: combine(&self.layers, candidates),
             exclusions: self.exclusions,
             runs: self.runs,
         }
     }
+}
+
+fn context(context: &Context, as_of: u32) -> Cow<'_, Context> {
+    if context.as_of_unix_s == as_of {
+        return Cow::Borrowed(context);
+    }
+    Cow::Owned(Context {
+        as_of_unix_s: as_of,
+        ..context.clone()
+    })
 }
 
 /// What the next policy is asked about, in the order that this one wants.
