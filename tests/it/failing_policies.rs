@@ -14,30 +14,24 @@ use crate::stage::{Stage, root};
 
 /// Instructions for `select`, where the pool is not the one of the trial call.
 fn component(in_production: &str) -> Vec<u8> {
-    // The length of the pool's name lies at 20; `trial` has 5 letters. 16 is the metadata, 128 an empty answer.
-    let text = format!(
-        r#"(module
-            (memory (export "memory") 1)
-            (global $heap (mut i32) (i32.const 4096))
-            (data (i32.const 512) "hand-written")
-            (data (i32.const 16) "\00\02\00\00\0c\00\00\00" "\00\02\00\00\04\00\00\00")
-            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
-                (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
-                (global.set $heap (i32.add (local.get $at) (local.get 3)))
-                (block $fits
-                    (br_if $fits (i32.le_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536))))
-                    (br_if $fits (i32.ne (i32.const -1)
-                        (memory.grow (i32.add (i32.const 1) (i32.shr_u (local.get 3) (i32.const 16))))))
-                    unreachable)
-                (local.get $at))
-            (func (export "kerf:policy/lifecycle@0.1.0#describe") (result i32) (i32.const 16))
-            (func (export "kerf:policy/lifecycle@0.1.0#validate-config") (param i32 i32) (result i32)
-                (i32.const 160))
-            (func (export "kerf:policy/instance-selection@0.1.0#select") (param i32) (result i32)
-                (if (i32.ne (i32.const 5) (i32.load offset=20 (local.get 0))) (then {in_production}))
-                (i32.const 128))
-        )"#
+    // The length of the pool's name lies at 20; `trial` has 5 letters.
+    let select = format!(
+        "(if (i32.ne (i32.const 5) (i32.load offset=20 (local.get 0))) (then {in_production})) (i32.const 128)"
     );
+    let holes = [
+        ("{imports}", ""),
+        ("{data}", ""),
+        ("{describe}", "(i32.const 16)"),
+        ("{validate}", "(i32.const 160)"),
+        ("{select}", &select),
+    ];
+    let guest = include_str!("../../host/kerf-policy/tests/guest.wat");
+    let (_, text) = guest.split_once("\n(module").expect("its head");
+    let text = holes
+        .iter()
+        .fold(format!("(module{text}"), |text, (hole, body)| {
+            text.replace(hole, body)
+        });
     let mut module = wat::parse_str(text).expect("the text of the guest");
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(root().join("wit")).expect("wit/");

@@ -8,6 +8,8 @@ use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 use crate::stage::{NAMESPACE, Stage};
 
@@ -51,11 +53,13 @@ pub(crate) fn put_config_map(stage: &Stage, bytes: &[u8]) {
 }
 
 fn put_config_map_as(stage: &Stage, name: &str, bytes: &[u8]) {
+    put_keys(stage, name, &[("policy.wasm", bytes)]);
+}
+
+fn put_keys(stage: &Stage, name: &str, keys: &[(&str, &[u8])]) {
+    let key = |(key, bytes): &(&str, &[u8])| ((*key).to_owned(), ByteString(bytes.to_vec()));
     let mut config_map = ConfigMap {
-        binary_data: Some(BTreeMap::from([(
-            "policy.wasm".to_owned(),
-            ByteString(bytes.to_vec()),
-        )])),
+        binary_data: Some(keys.iter().map(key).collect::<BTreeMap<_, _>>()),
         ..ConfigMap::default()
     };
     config_map.metadata.name = Some(name.to_owned());
@@ -184,4 +188,49 @@ fn a_policy_writes_a_sysctl_that_the_booted_node_shows_once_its_digest_is_named(
     );
     let claims: Vec<NodeClaim> = stage.list();
     assert_eq!(claims[0].name_any(), claim.name_any());
+}
+
+/// A key, in PEM as openssl writes it.
+fn ed25519() -> (Ed25519KeyPair, String) {
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("a key");
+    let pair = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).expect("its own key");
+    // What comes before the 32 bytes of the key has twelve, so its base64 ends where that of the key begins.
+    let body = format!("MCowBQYDK2VwAyEA{}", base64(pair.public_key().as_ref()));
+    let pem = format!("-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----\n");
+    (pair, pem)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[test]
+fn user_data_that_a_given_key_signed_serves_without_a_digest_and_another_key_changes_nothing() {
+    let mut stage = Stage::set();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (pair, pem) = ed25519();
+    std::fs::write(folder.path().join("reviewers.pem"), pem).expect("write the key");
+    let folder = folder.path().to_str().expect("a path").to_owned();
+    stage.apply(&with_tuning(""));
+    put_config_map_as(&stage, "tuning", NODE_TUNING);
+    stage.start_kerf(&["--policy-key-dir", &folder]);
+    until_policy(&stage, "Failed", "set spec.policies[].digest to sha256:");
+
+    let signature = base64(pair.sign(NODE_TUNING).as_ref());
+    let keys = [
+        ("policy.wasm", NODE_TUNING),
+        ("policy.wasm.sig", signature.as_bytes()),
+    ];
+    put_keys(&stage, "tuning", &keys);
+    until_policy(&stage, "Ready", "");
+
+    let (other, _) = ed25519();
+    let foreign = base64(other.sign(NODE_TUNING).as_ref());
+    let keys = [
+        ("policy.wasm", NODE_TUNING),
+        ("policy.wasm.sig", foreign.as_bytes()),
+    ];
+    put_keys(&stage, "tuning", &keys);
+    until_policy(&stage, "Stale", "by any of the 1 keys");
 }

@@ -16,7 +16,8 @@ use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::names::event;
 use kerf_policy::{
-    CircuitState, Compiler, Engine, Listener, PolicySpec, PolicyState, PolicyStatus, Registry,
+    CircuitState, Compiler, Engine, Listener, PolicyKey, PolicySpec, PolicyState, PolicyStatus,
+    Registry,
 };
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
@@ -34,19 +35,20 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Starts the host. `trigger` is where to ask for a look at a class, one of whose policies begins to fail or answers again.
+    /// Starts the host. What one of the `keys` signed needs no digest. `trigger` is where to ask for a look at a class, one of whose policies begins to fail or answers again.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly.
     pub fn start(
         compiler: Option<Arc<Compiler>>,
+        keys: Vec<PolicyKey>,
         trigger: Trigger<EcsNodeClass>,
     ) -> Result<Self, String> {
         let engine =
             Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
         let listener = Listener::new(move |class| trigger.send(ObjectRef::new(class)));
         Ok(Self {
-            registry: Arc::new(Registry::new(engine).telling(listener)),
+            registry: Arc::new(Registry::new(engine).telling(listener).trusting(keys)),
             kubernetes_version: Arc::default(),
         })
     }
@@ -68,7 +70,8 @@ impl Policies {
         let name = class.name_any();
         let before = self.registry.statuses(&name, Instant::now());
         let wanted = class.spec.policies.iter().map(|policy| {
-            let (spec, problem) = declared::spec(policy);
+            let (mut spec, problem) = declared::spec(policy);
+            spec.signature = source::signature(policy, context);
             let bytes = match problem {
                 Some(problem) => Err(problem),
                 None => source::bytes(policy, context),

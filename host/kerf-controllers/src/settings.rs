@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kerf_policy::Compiler;
+use kerf_policy::{Compiler, PolicyKey};
 
 use crate::hot::{Batching, SetLevel};
 use crate::interruption::notice::Source;
@@ -76,6 +76,8 @@ pub struct Settings {
     pub has_pod_metrics: bool,
     /// Policies with `source.path` are read from this folder only; without it, not at all.
     pub policy_folder: Option<PathBuf>,
+    /// Whose signatures count.
+    pub policy_keys: Vec<PolicyKey>,
     /// What compiles policies; without it, this process does.
     pub policy_compiler: Option<Arc<Compiler>>,
     /// The failpoint to stop at; only test builds heed it.
@@ -125,6 +127,7 @@ impl Settings {
             has_state_metrics: true,
             has_pod_metrics: false,
             policy_folder: None,
+            policy_keys: Vec::new(),
             policy_compiler: None,
             failpoint: None,
         }

@@ -7,6 +7,7 @@ use crate::limits::{
     CallLimits, HANDLES_MAX, INSTANCES_MAX, LOG_LINE_CHARS_MAX, LOG_LINES_MAX, MEMORIES_MAX,
     MESSAGE_CHARS_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX,
 };
+use crate::wasi::Inert;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use wasmtime::{ResourceLimiter, Store, Trap, UpdateDeadline, WasmBacktrace};
@@ -86,22 +87,27 @@ pub(crate) struct HostState {
     memory_refused: bool,
     log: Vec<LogLine>,
     log_lines_dropped: u32,
+    /// For a policy with `wasi: Inert`.
+    inert: Option<Inert>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the call is overdue")]
 struct Overdue;
 
-/// Runs `body` in a new store with `fuel` and `limits`, and drops the store.
+/// Runs `body` in a new store with `fuel` and `limits`, and with a clock and random numbers where the policy has them, and
+/// drops the store.
 pub(crate) fn run<T>(
     engine: &Engine,
     limits: &CallLimits,
     fuel: u64,
+    inert: Option<Inert>,
     body: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
     let started = Instant::now();
     let _ticking = engine.during_call();
     let mut store = new_store(engine.wasmtime(), limits, fuel, started);
+    store.data_mut().inert = inert;
     let outcome = body(&mut store);
     let fuel_left = store.get_fuel().unwrap_or(0);
     let result = outcome.map_err(|error| classify(&error, store.data(), limits, fuel));
@@ -134,6 +140,7 @@ fn new_store(
         memory_refused: false,
         log: Vec::new(),
         log_lines_dropped: 0,
+        inert: None,
     };
     let mut store = Store::new(engine, state);
     store.limiter(|state| state);
@@ -179,6 +186,11 @@ fn classify(
         None if state.memory_refused => CallError::Memory {
             limit_bytes: limits.memory_bytes,
         },
+        None if let Some(name) = missing_of_wasi(error) => CallError::Trap {
+            trap: format!("it called {name}, and `wasi: Inert` has no files and no network"),
+            message: state.error_text(),
+            frames: frames(error),
+        },
         None if is_output_limit(error) => CallError::OutputTooLarge {
             limit_bytes: limits.output_bytes,
         },
@@ -193,6 +205,13 @@ fn is_output_limit(error: &wasmtime::Error) -> bool {
             .root_cause()
             .to_string()
             .contains("fuel allocated for hostcalls")
+}
+
+/// The function that was called although nothing is behind it. wasmtime has no type for it either.
+fn missing_of_wasi(error: &wasmtime::Error) -> Option<String> {
+    let text = error.root_cause().to_string();
+    let (name, _) = text.strip_prefix("unknown import: `")?.split_once('`')?;
+    name.starts_with("wasi:").then(|| shorten(name))
 }
 
 fn frames(error: &wasmtime::Error) -> Vec<String> {
@@ -224,6 +243,11 @@ fn clip(text: &str, chars_max: usize) -> String {
 }
 
 impl HostState {
+    pub(crate) fn inert(&mut self) -> wasmtime::Result<&mut Inert> {
+        let inert = self.inert.as_mut();
+        inert.ok_or_else(|| wasmtime::format_err!("the policy has no `wasi: Inert`"))
+    }
+
     /// What the guest said at level error. A language runtime says it in many small pieces, so all of them count.
     fn error_text(&self) -> Option<String> {
         let is_error = |line: &&LogLine| line.level == log::Level::Error;

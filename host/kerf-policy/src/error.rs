@@ -86,9 +86,18 @@ pub enum LoadError {
     WrongTypes(String),
     #[error(
         "it writes what runs as root on every node, so the NodeClass must name the version that was reviewed; \
-         set spec.policies[].digest to {found} if that is this one"
+         set spec.policies[].digest to {found} if that is this one, or sign it with a key that the controller was given"
     )]
     Unpinned { found: PolicyDigest },
+    #[error(
+        "its signature cannot be read: {0}; write it with `cosign sign-blob --key` or `openssl pkeyutl -sign -rawin`"
+    )]
+    BadSignature(&'static str),
+    #[error(
+        "its signature is not of {found} by any of the {keys} keys that the controller was given; sign the component as \
+         it was built, before packing, or give the controller the key (--policy-key-dir)"
+    )]
+    UntrustedSignature { found: PolicyDigest, keys: usize },
     #[error("its describe function {0}")]
     Describe(#[source] CallError),
     #[error("its description cannot be used: {0}")]

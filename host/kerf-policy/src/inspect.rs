@@ -3,6 +3,7 @@
 use crate::error::LoadError;
 use crate::hook::Hook;
 use crate::limits::COMPONENT_BYTES_MAX;
+use crate::wasi::{self, Wasi};
 use wasmparser::{Parser, Payload};
 
 const MAGIC: &[u8] = b"\0asm";
@@ -51,12 +52,14 @@ pub fn interfaces(bytes: &[u8]) -> Result<Interfaces, LoadError> {
     Ok(found)
 }
 
-/// Refuses a component that wants more than the log or does not offer what `hook` calls.
-pub(crate) fn check(bytes: &[u8], hook: Hook) -> Result<(), LoadError> {
+/// Refuses a component that wants more than the log and what `wasi` grants, or does not offer what `hook` calls. Returns
+/// what it imports.
+pub(crate) fn check(bytes: &[u8], hook: Hook, wasi: Wasi) -> Result<Vec<String>, LoadError> {
     let Interfaces { imports, exports } = interfaces(bytes)?;
-    check_imports(&imports)?;
+    check_imports(&imports, wasi)?;
     check_export(LIFECYCLE, hook, &exports)?;
-    check_export(hook.interface(), hook, &exports)
+    check_export(hook.interface(), hook, &exports)?;
+    Ok(imports)
 }
 
 fn check_header(bytes: &[u8]) -> Result<(), LoadError> {
@@ -103,7 +106,7 @@ fn not_wasm(bytes: &[u8]) -> LoadError {
     }
 }
 
-fn check_imports(imports: &[String]) -> Result<(), LoadError> {
+fn check_imports(imports: &[String], wasi: Wasi) -> Result<(), LoadError> {
     if let Some(found) = imports
         .iter()
         .find(|name| is_ours(name) && !speaks_our_version(name))
@@ -114,14 +117,19 @@ fn check_imports(imports: &[String]) -> Result<(), LoadError> {
     }
     let forbidden: Vec<_> = imports
         .iter()
-        .filter(|name| !GRANTED.contains(&unversioned(name)))
+        .filter(|name| !GRANTED.contains(&unversioned(name)) && !wasi::grants(wasi, name))
         .cloned()
         .collect();
     if forbidden.is_empty() {
         return Ok(());
     }
     let is_wasi = forbidden.iter().all(|name| name.starts_with("wasi:"));
-    let next_step = if is_wasi {
+    let could_be_inert = forbidden.iter().all(|name| wasi::grants(Wasi::Inert, name));
+    let next_step = if could_be_inert {
+        "set spec.policies[].wasi to Inert (a clock that stands, no files, no network), or build Rust for \
+         wasm32-unknown-unknown instead of wasm32-wasip2, Python with --stub-wasi, JavaScript with \
+         --backend-qjs-stub-wasi"
+    } else if is_wasi {
         "build Rust for wasm32-unknown-unknown instead of wasm32-wasip2, Python with --stub-wasi, \
          JavaScript with --backend-qjs-stub-wasi"
     } else {
@@ -135,8 +143,12 @@ fn check_imports(imports: &[String]) -> Result<(), LoadError> {
 
 fn check_export(missing: &'static str, hook: Hook, exports: &[String]) -> Result<(), LoadError> {
     let same_interface = |name: &&String| unversioned(name) == missing;
-    match exports.iter().find(same_interface) {
-        Some(name) if speaks_our_version(name) => Ok(()),
+    let mut offered = exports.iter().filter(same_interface);
+    // A component may serve a later version beside ours.
+    if offered.clone().any(|name| speaks_our_version(name)) {
+        return Ok(());
+    }
+    match offered.next() {
         Some(name) => Err(LoadError::UnknownVersion {
             found: name.clone(),
         }),

@@ -27,10 +27,12 @@ mod registry;
 mod schema;
 mod seam;
 mod selection;
+mod signature;
 mod smoke;
 mod spec;
 mod ticker;
 mod view;
+mod wasi;
 mod world;
 
 pub use bindings::selection::kerf::policy::log::Level as LogLevel;
@@ -56,6 +58,8 @@ pub use selection::{
     Candidate, Context, Demand, Exclusion, FleetEntry, Offering, Requirement, Resources, Selection,
     SelectionInput, Vocabulary,
 };
+pub use signature::{ParseKeyError, PolicyKey, verify as verify_signature};
 pub use spec::{
     CallCounts, CircuitState, FailurePolicy, Mode, PolicySpec, PolicyState, PolicyStatus,
 };
+pub use wasi::Wasi;

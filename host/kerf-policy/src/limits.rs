@@ -32,6 +32,8 @@ pub(crate) const INSTANCES_MAX: usize = 64;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 /// kerf hands out no resources, so live handles are always a leak.
 pub(crate) const HANDLES_MAX: usize = 1_024;
+/// Random bytes that `wasi: Inert` gives at once: a runtime seeds its hash tables with 8 to 64.
+pub(crate) const RANDOM_BYTES_MAX: u64 = 4_096;
 /// The stack of a guest; the default of wasmtime, written down because it is part of the contract.
 pub(crate) const STACK_BYTES_MAX: usize = 512 << 10;
 

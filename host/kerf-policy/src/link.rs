@@ -10,6 +10,7 @@ use crate::memo::Fingerprint;
 use crate::policy::Policy;
 use crate::registry::Loaded;
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
+use crate::wasi::Wasi;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -80,6 +81,8 @@ pub(crate) struct Refused {
     pub(crate) digest: PolicyDigest,
     pub(crate) hook: Hook,
     pub(crate) pin: Option<PolicyDigest>,
+    pub(crate) wasi: Wasi,
+    pub(crate) signature: Option<Vec<u8>>,
     pub(crate) config: Option<serde_json::Value>,
     pub(crate) error: LoadError,
 }
@@ -91,6 +94,8 @@ impl Refused {
             digest: PolicyDigest::of(bytes),
             hook: spec.hook,
             pin: spec.digest,
+            wasi: spec.wasi,
+            signature: spec.signature.clone(),
             config: spec.config.clone(),
             error: error.clone(),
         })
@@ -99,7 +104,8 @@ impl Refused {
     /// Whether `spec` and `bytes` are what was refused.
     pub(crate) fn is_same(&self, spec: &PolicySpec, bytes: &[u8]) -> bool {
         self.hook == spec.hook
-            && self.pin == spec.digest
+            && (self.pin, self.wasi) == (spec.digest, spec.wasi)
+            && self.signature == spec.signature
             && self.config == spec.config
             && self.digest == PolicyDigest::of(bytes)
     }
@@ -114,7 +120,9 @@ impl Link {
     ) -> Option<(Arc<Serving>, Loaded)> {
         let is_same = self.source == Some(source)
             && self.load_error.is_none()
-            && (self.spec.hook, self.spec.digest) == (spec.hook, spec.digest)
+            && (self.spec.hook, self.spec.digest, self.spec.wasi)
+                == (spec.hook, spec.digest, spec.wasi)
+            && self.spec.signature == spec.signature
             && self.spec.config == spec.config;
         let serving = self.serving.as_ref().filter(|_| is_same)?;
         let loaded = Loaded {

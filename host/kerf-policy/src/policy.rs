@@ -13,8 +13,10 @@ use crate::limits::{CANDIDATES_MAX, CONFIG_BYTES_MAX, CallLimits};
 use crate::pricing::{self, Adjustment, PricingInput};
 use crate::schema;
 use crate::selection::{Candidate, Context, Selection, SelectionInput};
+use crate::wasi::{self, Inert, Wasi};
 use crate::world::{RawMetadata, World};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 /// What a policy says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -46,6 +48,7 @@ pub struct Policy {
     hook: Hook,
     metadata: Metadata,
     world: World,
+    wasi: Wasi,
     is_from_cache: bool,
 }
 
@@ -58,6 +61,17 @@ impl Policy {
         hook: Hook,
         expected: Option<PolicyDigest>,
     ) -> Result<Self, LoadError> {
+        Self::load_with(engine, bytes, hook, expected, Wasi::None)
+    }
+
+    /// The same, for a component that may import what `wasi` grants.
+    pub fn load_with(
+        engine: &Engine,
+        bytes: &[u8],
+        hook: Hook,
+        expected: Option<PolicyDigest>,
+        wasi: Wasi,
+    ) -> Result<Self, LoadError> {
         let digest = PolicyDigest::of(bytes);
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(LoadError::DigestMismatch {
@@ -65,25 +79,33 @@ impl Policy {
                 found: digest,
             });
         }
-        inspect::check(bytes, hook)?;
+        let imports = inspect::check(bytes, hook, wasi)?;
         let Compiled {
             component,
             is_from_cache,
         } = compile::component(engine, bytes, digest)?;
         let wrong_types =
             |error: wasmtime::Error| LoadError::WrongTypes(shorten(&format!("{error:#}")));
-        let world = engine
-            .linker()
-            .instantiate_pre(&component)
+        let pre = match wasi {
+            Wasi::None => engine.linker().instantiate_pre(&component),
+            Wasi::Inert => {
+                let mut linker = engine.linker().clone();
+                wasi::add_to_linker(&mut linker, &component, &imports)
+                    .and_then(|()| linker.instantiate_pre(&component))
+            }
+        };
+        let world = pre
             .and_then(|pre| World::new(hook, pre))
             .map_err(wrong_types)?;
-        let metadata = describe(engine, &world)?;
+        let inert = inert(wasi, digest, &"describe", 0);
+        let metadata = describe(engine, &world, inert)?;
         Ok(Self {
             engine: engine.clone(),
             digest,
             hook,
             metadata,
             world,
+            wasi,
             is_from_cache,
         })
     }
@@ -127,7 +149,8 @@ impl Policy {
         }
         let limits = limits.for_loading();
         let world = &self.world;
-        call::run(&self.engine, &limits, limits.fuel(0), |store| {
+        let inert = self.inert(&config, 0);
+        call::run(&self.engine, &limits, limits.fuel(0), inert, |store| {
             world.validate_config(store, config)
         })
         .result
@@ -149,7 +172,8 @@ impl Policy {
     /// Makes an instance, as each call does first, and drops it: what a call costs before it does anything.
     pub fn instantiate(&self, limits: &CallLimits) -> CallReport<()> {
         let world = &self.world;
-        call::run(&self.engine, limits, limits.fuel(0), |store| {
+        let inert = self.inert(&"instantiate", 0);
+        call::run(&self.engine, limits, limits.fuel(0), inert, |store| {
             world.instantiate(store)
         })
     }
@@ -178,7 +202,8 @@ impl Policy {
             Ok(fuel) => fuel,
             Err(error) => return CallReport::failed(error),
         };
-        let report = call::run(&self.engine, limits, fuel, |store| {
+        let inert = self.inert(&(config, context, candidates), context.as_of_unix_s);
+        let report = call::run(&self.engine, limits, fuel, inert, |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin
                 .kerf_policy_instance_selection()
@@ -205,7 +230,8 @@ impl Policy {
             Ok(fuel) => fuel,
             Err(error) => return CallReport::failed(error),
         };
-        let report = call::run(&self.engine, limits, fuel, |store| {
+        let inert = self.inert(&(config, input), context.as_of_unix_s);
+        let report = call::run(&self.engine, limits, fuel, inert, |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin
                 .kerf_policy_pricing_preference()
@@ -224,7 +250,8 @@ impl Policy {
         let World::Bootstrap(pre) = &self.world else {
             return self.wrong_hook(Hook::BootstrapUserData);
         };
-        let report = call::run(&self.engine, limits, limits.fuel(0), |store| {
+        let inert = self.inert(&(config, input), 0);
+        let report = call::run(&self.engine, limits, limits.fuel(0), inert, |store| {
             let plugin = pre.instantiate(&mut *store)?;
             plugin.kerf_policy_bootstrap_userdata().call_render(
                 store,
@@ -234,6 +261,11 @@ impl Policy {
             )
         });
         report.and_then(|answer| bootstrap::check(answer.map_err(guest_error)?, input))
+    }
+
+    /// The clock and the random numbers of a call that is about `question`; a hash of that only where somebody looks.
+    fn inert(&self, question: &impl Hash, unix_secs: u32) -> Option<Inert> {
+        inert(self.wasi, self.digest, question, unix_secs)
     }
 
     fn wrong_hook<T>(&self, asked: Hook) -> CallReport<T> {
@@ -264,9 +296,18 @@ impl fmt::Debug for Policy {
     }
 }
 
-fn describe(engine: &Engine, world: &World) -> Result<Metadata, LoadError> {
+fn inert(wasi: Wasi, digest: PolicyDigest, question: &impl Hash, unix_secs: u32) -> Option<Inert> {
+    (wasi == Wasi::Inert).then(|| {
+        // The keys of this hasher are the same in every process: replicas give a policy the same numbers.
+        let mut hasher = DefaultHasher::new();
+        (digest, question).hash(&mut hasher);
+        Inert::new(hasher.finish(), unix_secs)
+    })
+}
+
+fn describe(engine: &Engine, world: &World, inert: Option<Inert>) -> Result<Metadata, LoadError> {
     let limits = CallLimits::default().for_loading();
-    let report = call::run(engine, &limits, limits.fuel(0), |store| {
+    let report = call::run(engine, &limits, limits.fuel(0), inert, |store| {
         world.describe(store)
     });
     parse_metadata(report.result.map_err(LoadError::Describe)?)

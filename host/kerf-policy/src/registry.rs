@@ -13,8 +13,10 @@ use crate::link::{Link, Refused, Serving};
 use crate::listener::Listener;
 use crate::pack::unpack;
 use crate::policy::{Metadata, Policy};
+use crate::signature::{self, PolicyKey};
 use crate::smoke;
 use crate::spec::{PolicySpec, PolicyStatus};
+use crate::wasi::Wasi;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Instant;
@@ -30,11 +32,12 @@ pub struct Registry {
     /// One swap at a time: compiling uses a core, and the later of two swaps must win.
     swap: Mutex<Compiled>,
     allows_unpinned_bootstrap: bool,
+    keys: Vec<PolicyKey>,
     listener: Option<Listener>,
 }
 
 /// Components that some chain still uses, so that the same bytes in two NodeClasses are compiled once.
-type Compiled = HashMap<(PolicyDigest, Hook), Weak<Policy>>;
+type Compiled = HashMap<(PolicyDigest, Hook, Wasi), Weak<Policy>>;
 
 /// What serves after a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,7 @@ impl Registry {
             chains: RwLock::default(),
             swap: Mutex::default(),
             allows_unpinned_bootstrap: false,
+            keys: Vec::new(),
             listener: None,
         }
     }
@@ -63,6 +67,13 @@ impl Registry {
     #[must_use]
     pub fn allowing_unpinned_bootstrap(mut self) -> Self {
         self.allows_unpinned_bootstrap = true;
+        self
+    }
+
+    /// The same, and what one of these keys signed needs no digest. A signature by another key is refused.
+    #[must_use]
+    pub fn trusting(mut self, keys: Vec<PolicyKey>) -> Self {
+        self.keys = keys;
         self
     }
 
@@ -184,8 +195,10 @@ impl Registry {
         old: Option<&Arc<Serving>>,
     ) -> Result<(Arc<Serving>, Loaded), LoadError> {
         let bytes = &*unpack(bytes)?;
+        let is_signed = self.check_signature(spec, bytes)?;
         if spec.hook == Hook::BootstrapUserData
             && spec.digest.is_none()
+            && !is_signed
             && !self.allows_unpinned_bootstrap
         {
             return Err(LoadError::Unpinned {
@@ -210,13 +223,21 @@ impl Registry {
         Ok((Arc::new(Serving::new(policy, config, listener)), loaded))
     }
 
+    /// Whether a key that is trusted signed the component. Without any key signatures are not looked at.
+    fn check_signature(&self, spec: &PolicySpec, bytes: &[u8]) -> Result<bool, LoadError> {
+        let Some(signature) = spec.signature.as_ref().filter(|_| !self.keys.is_empty()) else {
+            return Ok(false);
+        };
+        signature::verify(&self.keys, bytes, signature).map(|()| true)
+    }
+
     fn compile(
         &self,
         compiled: &mut Compiled,
         spec: &PolicySpec,
         bytes: &[u8],
     ) -> Result<Arc<Policy>, LoadError> {
-        let key = (PolicyDigest::of(bytes), spec.hook);
+        let key = (PolicyDigest::of(bytes), spec.hook, spec.wasi);
         let is_pinned_to_another = spec.digest.is_some_and(|pin| pin != key.0);
         if let Some(policy) = compiled
             .get(&key)
@@ -225,7 +246,8 @@ impl Registry {
         {
             return Ok(policy);
         }
-        let policy = Arc::new(Policy::load(&self.engine, bytes, spec.hook, spec.digest)?);
+        let policy = Policy::load_with(&self.engine, bytes, spec.hook, spec.digest, spec.wasi)?;
+        let policy = Arc::new(policy);
         compiled.insert(key, Arc::downgrade(&policy));
         Ok(policy)
     }

@@ -3,6 +3,7 @@
 use crate::digest::PolicyDigest;
 use crate::hook::Hook;
 use crate::limits::CallLimits;
+use crate::wasi::Wasi;
 use std::collections::BTreeSet;
 
 /// What a policy that gives no answer means for the decision.
@@ -39,6 +40,9 @@ pub struct PolicySpec {
     pub limits: CallLimits,
     /// Empty means all.
     pub node_pools: BTreeSet<String>,
+    pub wasi: Wasi,
+    /// What came with the component: of its bytes before packing, as [`crate::PolicyKey`] reads it.
+    pub signature: Option<Vec<u8>>,
 }
 
 impl PolicySpec {
@@ -58,6 +62,8 @@ impl PolicySpec {
             mode: Mode::Enforce,
             limits: CallLimits::default(),
             node_pools: BTreeSet::new(),
+            wasi: Wasi::None,
+            signature: None,
         }
     }
 

@@ -244,6 +244,10 @@ pub(crate) struct Controller {
     /// Folder that policies with source.path are read from; without it such policies are refused.
     #[arg(long, env = "KERF_POLICY_FOLDER")]
     pub(crate) policy_folder: Option<PathBuf>,
+    /// Folder with public keys (PEM, *.pem or *.pub: ed25519, or ECDSA over P-256 such as cosign's). What one of them signed
+    /// needs no digest, and a signature by another key is refused.
+    #[arg(long, env = "KERF_POLICY_KEY_DIR")]
+    pub(crate) policy_key_dir: Option<PathBuf>,
     /// Folder that keeps the machine code of policies, so that a restart compiles none. It is made when it is not there, and
     /// must be this user's alone. Default: kerf-policies in the folder for temporary files.
     #[arg(long, env = "KERF_POLICY_CACHE_DIR")]

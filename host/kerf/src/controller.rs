@@ -15,6 +15,7 @@ use crate::args::Controller;
 use crate::cloud;
 use crate::compile_policy;
 use crate::exit::Restart;
+use crate::policy_keys;
 
 /// Runs until the process is told to stop or must be started anew. `set_level` changes the level of the log that it runs with.
 ///
@@ -44,10 +45,13 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
     };
     let client = api_server::connect(args.kubeconfig.as_deref(), rate).await?;
     let cloud = provider(&args)?;
-    let settings = Settings {
+    let mut settings = Settings {
         set_level,
         ..settings(&args)
     };
+    if let Some(folder) = &args.policy_key_dir {
+        settings.policy_keys = policy_keys::read(folder)?;
+    }
     let leadership = if process.disable_leader_election {
         Leadership::Alone
     } else {

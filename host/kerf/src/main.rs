@@ -16,6 +16,7 @@ mod input;
 mod logging;
 mod output;
 mod plugin;
+mod policy_keys;
 mod ram_policy;
 mod shell;
 mod simulate;

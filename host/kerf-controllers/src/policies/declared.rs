@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kerf_api::ecsnodeclass::Policy;
 use kerf_api::ecsnodeclass::policy as api;
-use kerf_policy::{CallLimits, FailurePolicy, Hook, Mode, PolicySpec};
+use kerf_policy::{CallLimits, FailurePolicy, Hook, Mode, PolicySpec, Wasi};
 
 /// Bytes of a MiB and a KiB.
 const MIB: usize = 1 << 20;
@@ -36,6 +36,10 @@ pub fn spec(policy: &Policy) -> (PolicySpec, Option<String>) {
             api::PolicyMode::Enforce | api::PolicyMode::Other(_) => Mode::Enforce,
         },
         limits: policy.limits.as_ref().map(limits).unwrap_or_default(),
+        wasi: match policy.wasi {
+            api::PolicyWasi::Inert => Wasi::Inert,
+            api::PolicyWasi::None | api::PolicyWasi::Other(_) => Wasi::None,
+        },
         node_pools: policy.node_pools.iter().cloned().collect::<BTreeSet<_>>(),
         ..PolicySpec::new(&policy.name, hook)
     };

@@ -10,6 +10,9 @@ use kube::runtime::reflector::{ObjectRef, Store};
 
 use crate::context::Context;
 
+/// What is added to a component's name for its signature's, as cosign's documents do.
+const SIGNATURE_ENDING: &str = ".sig";
+
 /// The component's bytes.
 pub(super) fn bytes(policy: &Policy, context: &Context) -> Result<Vec<u8>, String> {
     if let Some(path) = &policy.source.path {
@@ -36,6 +39,35 @@ pub(super) fn bytes(policy: &Policy, context: &Context) -> Result<Vec<u8>, Strin
         config_maps,
         namespace,
     )
+}
+
+/// The signature that lies beside the component, where there is one: in a file or under a key that ends in `.sig`. Of parts
+/// the first one's ConfigMap has it.
+pub(super) fn signature(policy: &Policy, context: &Context) -> Option<Vec<u8>> {
+    let with_ending = |name: &str| format!("{name}{SIGNATURE_ENDING}");
+    if let Some(path) = &policy.source.path {
+        let folder = context.settings.policy_folder.as_deref();
+        return read_file(&with_ending(path), folder).ok();
+    }
+    let source = policy.source.config_map.as_ref()?;
+    let (name, key) = match source.shards.as_ref().and_then(|all| all.first()) {
+        Some(first) => (first.name.as_str(), first.key.as_str()),
+        None => (
+            source.name.as_deref().unwrap_or_default(),
+            source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
+        ),
+    };
+    let namespace = context.settings.namespace.as_str();
+    let place = ObjectRef::new(name).within(namespace);
+    let config_map = context.stores.config_maps.get(&place)?;
+    let key = with_ending(key);
+    let binary = config_map.binary_data.as_ref();
+    let binary = binary
+        .and_then(|data| data.get(&key))
+        .map(|it| it.0.clone());
+    let text = config_map.data.as_ref();
+    let text = text.and_then(|data| data.get(&key));
+    binary.or_else(|| text.map(|it| it.clone().into_bytes()))
 }
 
 /// Only what lies in the operator's folder is read: who may edit an ECSNodeClass must not see our other files.

@@ -23,16 +23,20 @@ pub(crate) struct Guest<'a> {
     pub select: &'a str,
     /// More data segments, from address 1024; the heap starts at 4096.
     pub data: &'a str,
+    /// More imports, and the package with a world `more` that has them beside those of the contract.
+    pub imports: &'a str,
+    pub wit: Option<&'a str>,
 }
 
 impl Default for Guest<'_> {
     fn default() -> Self {
-        // Addresses below 1024 belong to the prelude: 16 is the metadata, 128 an empty selection, 160 an accepted config.
         Self {
             describe: "(i32.const 16)",
             validate: "(i32.const 160)",
             select: "(i32.const 128)",
             data: "",
+            imports: "",
+            wit: None,
         }
     }
 }
@@ -44,30 +48,26 @@ impl Guest<'_> {
             validate,
             select,
             data,
+            imports,
+            wit,
         } = self;
-        let text = format!(
-            r#"(module
-                (import "kerf:policy/log@0.1.0" "emit" (func $emit (param i32 i32 i32 i32 i32)))
-                (memory (export "memory") 1)
-                (global $heap (mut i32) (i32.const 4096))
-                (data (i32.const 512) "hand-written")
-                (data (i32.const 16) "\00\02\00\00\0c\00\00\00" "\00\02\00\00\04\00\00\00")
-                {data}
-                (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
-                    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
-                    (global.set $heap (i32.add (local.get $at) (local.get 3)))
-                    (block $fits
-                        (br_if $fits (i32.le_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536))))
-                        (br_if $fits (i32.ne (i32.const -1)
-                            (memory.grow (i32.add (i32.const 1) (i32.shr_u (local.get 3) (i32.const 16))))))
-                        unreachable)
-                    (local.get $at))
-                (func $describe (export "kerf:policy/lifecycle@0.1.0#describe") (result i32) {describe})
-                (func (export "kerf:policy/lifecycle@0.1.0#validate-config") (param i32 i32) (result i32) {validate})
-                (func $select (export "kerf:policy/instance-selection@0.1.0#select") (param i32) (result i32) {select})
-            )"#
-        );
-        componentize(wat::parse_str(text).unwrap())
+        let holes = [
+            ("{imports}", imports),
+            ("{data}", data),
+            ("{describe}", describe),
+            ("{validate}", validate),
+            ("{select}", select),
+        ];
+        // The comment at its head names the holes too.
+        let (_, text) = include_str!("../guest.wat")
+            .split_once("\n(module")
+            .unwrap();
+        let text = holes
+            .iter()
+            .fold(format!("(module{text}"), |text, (hole, body)| {
+                text.replace(hole, body)
+            });
+        componentize(wat::parse_str(text).unwrap(), *wit)
     }
 
     pub(crate) fn load(&self) -> Policy {
@@ -75,14 +75,16 @@ impl Guest<'_> {
     }
 }
 
-fn componentize(mut module: Vec<u8>) -> Vec<u8> {
+fn componentize(mut module: Vec<u8>, more: Option<&str>) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve
         .push_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit"))
         .unwrap();
-    let world = resolve
-        .select_world(&[package], Some("selection-plugin"))
-        .unwrap();
+    let (package, world) = match more {
+        Some(wit) => (resolve.push_str("more.wit", wit).unwrap(), "more"),
+        None => (package, "selection-plugin"),
+    };
+    let world = resolve.select_world(&[package], Some(world)).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default()
         .module(&module)

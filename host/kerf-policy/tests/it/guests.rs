@@ -4,9 +4,27 @@ use crate::guest::{CHEAPEST_ARM, ENGINE, PREFER_FAMILY, question};
 use kerf_policy::{CallLimits, Hook, Policy};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
+
+static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build("wasm32-unknown-unknown", &[]));
+
+/// `prefer-family` as the toolchain makes it for WASI: a component already, with imports of WASI.
+pub(crate) fn for_wasi() -> Vec<u8> {
+    let folder = build("wasm32-wasip2", &["--package", "prefer-family"]);
+    std::fs::read(folder.join("prefer_family.wasm")).unwrap()
+}
+
+/// A Rust example, built from its source and made a component.
+pub(crate) fn example(file: &str) -> Vec<u8> {
+    let module = std::fs::read(BUILT.join(file)).unwrap();
+    let encoder = wit_component::ComponentEncoder::default()
+        .module(&module)
+        .unwrap();
+    encoder.validate(true).encode().unwrap()
+}
 
 /// Builds the Rust examples into a folder of their own, because cargo's lock on plugins/target may be held by a person.
-fn build() -> PathBuf {
+fn build(triple: &str, packages: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let status = Command::new(env!("CARGO"))
@@ -16,10 +34,11 @@ fn build() -> PathBuf {
             "--locked",
             "--quiet",
             "--target",
-            "wasm32-unknown-unknown",
+            triple,
             "--target-dir",
         ])
         .arg(&target)
+        .args(packages)
         .current_dir(root.join("plugins"))
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -27,14 +46,13 @@ fn build() -> PathBuf {
         .unwrap();
     assert!(
         status.success(),
-        "plugins/ does not build; is the target wasm32-unknown-unknown installed?"
+        "plugins/ does not build; is the target {triple} installed?"
     );
-    target.join("wasm32-unknown-unknown/release")
+    target.join(triple).join("release")
 }
 
 #[test]
 fn committed_components_behave_as_their_sources() {
-    let built = build();
     let input = question(&[
         ("ecs.t6.large", "amd64", 10),
         ("ecs.c8y.large", "arm64", 11),
@@ -52,11 +70,7 @@ fn committed_components_behave_as_their_sources() {
             r#"{"maxPremiumPercent":50}"#,
         ),
     ] {
-        let module = std::fs::read(built.join(file)).unwrap();
-        let encoder = wit_component::ComponentEncoder::default()
-            .module(&module)
-            .unwrap();
-        let fresh = encoder.validate(true).encode().unwrap();
+        let fresh = example(file);
         let load =
             |bytes: &[u8]| Policy::load(&ENGINE, bytes, Hook::InstanceSelection, None).unwrap();
         let (fresh, committed) = (load(&fresh), load(committed));

@@ -100,7 +100,7 @@ fn an_import_of_the_network() {
     check(
         &bytes.unwrap(),
         expect![
-            "it imports wasi:sockets/tcp@0.2.0, and a policy may import only kerf:policy/log; build Rust for wasm32-unknown-unknown instead of wasm32-wasip2, Python with --stub-wasi, JavaScript with --backend-qjs-stub-wasi"
+            "it imports wasi:sockets/tcp@0.2.0, and a policy may import only kerf:policy/log; set spec.policies[].wasi to Inert (a clock that stands, no files, no network), or build Rust for wasm32-unknown-unknown instead of wasm32-wasip2, Python with --stub-wasi, JavaScript with --backend-qjs-stub-wasi"
         ],
     );
 }

@@ -8,6 +8,7 @@
 
 mod bootstrap;
 mod compile;
+mod examples;
 mod guest;
 mod guests;
 mod languages;
@@ -16,4 +17,7 @@ mod misbehave;
 mod pricing;
 mod seam;
 mod select;
+mod signed;
 mod swap;
+mod versions;
+mod wasi;
