@@ -1,7 +1,8 @@
 //! Level: the `kerf` binary. `kerf plugin` from nothing to a component in each language, and into a real API server and back.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use serde_json::Value;
@@ -24,20 +25,24 @@ fn toolchain() -> String {
 }
 
 fn plugin(folder: &Path, args: &[&str]) -> Output {
+    command(folder).args(args).output().expect("run kerf")
+}
+
+/// `kerf plugin` in this folder, with the tools of all languages.
+fn command(folder: &Path) -> Command {
     let tools = ["tools/venv/bin", "tools/npm/node_modules/.bin"].map(target);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = tools.into_iter().chain(std::env::split_paths(&path));
-    Command::new(binary("kerf"))
+    let mut command = Command::new(binary("kerf"));
+    command
         .arg("plugin")
-        .args(args)
         .current_dir(folder)
         .env("PATH", std::env::join_paths(folders).unwrap())
         .env("ZIG_GLOBAL_CACHE_DIR", target("tools/zig-cache"))
         .env("ZIG_LOCAL_CACHE_DIR", target("tools/zig-cache"))
         .env_remove("CARGO_TARGET_DIR")
-        .env("RUSTUP_TOOLCHAIN", toolchain())
-        .output()
-        .expect("run kerf")
+        .env("RUSTUP_TOOLCHAIN", toolchain());
+    command
 }
 
 /// What it printed, when it found all good.
@@ -179,4 +184,158 @@ fn a_published_policy_serves_and_a_rollback_brings_the_one_before_back() {
         name.starts_with("family-") && name.ends_with("-0"),
         "{name}"
     );
+}
+
+fn fixture(name: &str) -> String {
+    let path = root().join("host/kerf-policy/tests/fixtures").join(name);
+    path.display().to_string()
+}
+
+#[test]
+fn plugin_config_says_what_is_wrong_with_a_configuration_and_where() {
+    let component = fixture("prefer-family.wasm");
+    let ask = |config: &str| {
+        plugin(
+            &root(),
+            &["config", &component, "--config", config, "--json"],
+        )
+    };
+
+    let right = good(&ask(r#"{"weights": {"ecs.g7": 1}}"#));
+    assert_eq!(
+        right["problems"].as_array().map(Vec::len),
+        Some(0),
+        "{right}"
+    );
+    let wrong = ask(r#"{"weights": {"ecs.g7": "much"}}"#);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let wrong: Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    assert_eq!(wrong["problems"][0]["path"], "/weights/ecs.g7", "{wrong}");
+    // The schema lets this pass; the policy itself does not.
+    let wrong = ask(r#"{"weights": {"ecs.g7": 1}, "exclude": ["ecs.g7"]}"#);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+}
+
+#[test]
+fn plugin_verify_tells_the_reviewed_component_from_another() {
+    let (component, other) = (fixture("prefer-family.wasm"), fixture("node-tuning.wasm"));
+    let inspected = good(&plugin(&root(), &["inspect", &component, "--json"]));
+    let digest = inspected["digest"].as_str().unwrap();
+
+    good(&plugin(
+        &root(),
+        &["verify", &component, "--digest", digest, "--json"],
+    ));
+    let wrong = plugin(&root(), &["verify", &other, "--digest", digest, "--json"]);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let nothing_to_verify = plugin(&root(), &["verify", &component]);
+    assert_eq!(
+        nothing_to_verify.status.code(),
+        Some(2),
+        "{nothing_to_verify:?}"
+    );
+}
+
+/// A question about two types, the cheap one of which comes first without a policy.
+fn question() -> Value {
+    let resources = |cpu: u32| serde_json::json!({"cpu_milli": cpu, "memory_mib": 8192, "ephemeral_mib": 0, "pods": 64, "gpus": 0});
+    let candidate = |name: &str, family: u32, price: u32| {
+        serde_json::json!({
+            "instance_type": name, "family": family, "architecture": 0, "generation": 7,
+            "capacity": resources(4000), "allocatable": resources(3900), "network_mbps": 0, "local_disk_gib": 0,
+            "bare_metal": false, "burstable": false, "gpu_model": null, "extended": [],
+            "offerings": [{
+                "zone": 0, "capacity_type": 0, "price_micros": price, "list_price_micros": price,
+                "interruption_permille": null, "recent_failures": 0, "reservation": null,
+            }],
+        })
+    };
+    serde_json::json!({
+        "context": {
+            "reason": "provision", "node_pool": "default", "node_class": "default", "region": "cn-hangzhou",
+            "as_of_unix_s": 0, "requirements": [], "fleet": [], "labels": [],
+            "vocabulary": {
+                "zones": ["cn-hangzhou-h"], "families": ["ecs.c7", "ecs.g7"], "architectures": ["amd64"],
+                "capacity_types": ["on-demand"],
+            },
+            "demand": {
+                "pods": 1, "total": resources(100), "largest_pod": resources(100), "daemon_overhead": resources(0),
+            },
+        },
+        "candidates": [candidate("ecs.c7.large", 0, 300_000), candidate("ecs.g7.large", 1, 500_000)],
+    })
+}
+
+#[test]
+fn plugin_replay_says_what_share_of_decisions_changes_and_what_the_hour_costs_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = question();
+    other["candidates"].as_array_mut().unwrap().truncate(1);
+    for (name, question) in [("a.json", question()), ("b.json", other)] {
+        std::fs::write(folder.path().join(name), question.to_string()).unwrap();
+    }
+    let component = fixture("prefer-family.wasm");
+    let ask = |config: &str| {
+        let args = [
+            "replay",
+            ".",
+            "--old",
+            &component,
+            "--new",
+            &component,
+            "--new-config",
+            config,
+            "--json",
+        ];
+        good(&plugin(folder.path(), &args))
+    };
+
+    let same = ask(r#"{"weights": {"ecs.c7": 1}}"#);
+    assert_eq!(
+        (&same["questions"], &same["changed"]),
+        (&2.into(), &0.into()),
+        "{same}"
+    );
+    let changed = ask(r#"{"weights": {"ecs.g7": 1}}"#);
+    assert_eq!(changed["changed"], 1, "{changed}");
+    assert_eq!(changed["oldPriceMicros"], 600_000, "{changed}");
+    assert_eq!(changed["newPriceMicros"], 800_000, "{changed}");
+}
+
+#[test]
+fn plugin_dev_builds_and_tests_again_at_each_save() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    good(&plugin(here, &["new", "mine", "--lang", "c", "--json"]));
+    let once = good(&plugin(here, &["dev", "mine", "--json"]));
+    assert_eq!(once["test"]["failed"], 0, "{once}");
+
+    let mut child = command(here)
+        .args(["dev", "mine", "--watch"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("run kerf");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut round = || {
+        let mut text = Vec::new();
+        for line in lines.by_ref().map(Result::unwrap) {
+            if line == "waiting for a save" {
+                break;
+            }
+            text.push(line);
+        }
+        text.join("\n")
+    };
+    let first = round();
+    std::fs::write(
+        here.join("mine/tests/wrong.json"),
+        r#"{"types": [], "answer": {}}"#,
+    )
+    .unwrap();
+    let second = round();
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    assert!(first.contains(" 0 failed"), "{first}");
+    assert!(second.contains("FAIL wrong"), "{second}");
 }

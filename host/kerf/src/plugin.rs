@@ -7,10 +7,13 @@ mod case;
 mod check;
 mod cluster;
 mod component;
+mod dev;
 mod publish;
 mod question;
+mod replay;
 mod run;
 mod test;
+mod verify;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -40,8 +43,12 @@ pub(crate) fn run(plugin: &Plugin) -> ExitCode {
     let outcome = match &plugin.command {
         Command::New(args) => build::create(args),
         Command::Build(args) => build::build(args),
+        Command::Dev(args) => dev::run(args),
         Command::Check(args) => check::check(args),
         Command::Inspect(args) => check::inspect(args),
+        Command::Config(args) => check::configuration(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Run(args) => run::run(args),
         Command::Test(args) => test::run(args),
         Command::Bench(args) => bench::run(args),

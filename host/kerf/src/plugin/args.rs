@@ -22,8 +22,16 @@ pub(crate) enum Command {
     New(New),
     /// Build the policy in a folder: build/NAME.wasm.
     Build(Build),
+    /// Build and test the policy in a folder, and plan manifests with it; with --watch at each save.
+    Dev(Dev),
     /// Load a component as the controller would, and say what is wrong with it or with a configuration.
     Check(Check),
+    /// Check a configuration as the controller would: against the schema of the component, then by the component itself.
+    Config(Configured),
+    /// Check the digest and the signature of a component.
+    Verify(Verify),
+    /// Ask two versions the same questions: which decisions change, and what the hour would cost.
+    Replay(Replay),
     /// Run the cases of tests/*.json: answers, equal answers to equal questions, hostile input, fuel.
     Test(Test),
     /// Ask a component one question and show what it changes and costs.
@@ -66,6 +74,23 @@ pub(crate) struct Build {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// Arguments of `kerf plugin dev`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Dev {
+    /// Folder with kerf-plugin.json.
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Manifests or a snapshot of a cluster (`kerf snapshot`) to plan with the policy.
+    #[arg(short = 'f', long = "file", value_name = "PATH", num_args = 1..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Configuration for planning, as JSON.
+    #[arg(short, long, value_name = "JSON", requires = "files")]
+    pub(crate) config: Option<String>,
+    /// Go on: the same again at each save, until the process is ended.
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
 /// A component.
 #[derive(Debug, clap::Args)]
 pub(crate) struct One {
@@ -94,6 +119,45 @@ pub(crate) struct Check {
     /// The component.
     #[command(flatten)]
     pub(crate) what: Configured,
+}
+
+/// Arguments of `kerf plugin verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// The component.
+    #[command(flatten)]
+    pub(crate) one: One,
+    /// Public key that may have signed it (PEM); several may be given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Vec<PathBuf>,
+    /// The signature; the component's name with .sig when not given.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) signature: Option<PathBuf>,
+    /// The digest that it must have, as in spec.policies[].digest.
+    #[arg(long, value_name = "sha256:...", required_unless_present = "key")]
+    pub(crate) digest: Option<kerf_policy::PolicyDigest>,
+}
+
+/// Arguments of `kerf plugin replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// Folder with questions, one per file, as `kerf plugin run --input` takes them whole.
+    pub(crate) questions: PathBuf,
+    /// The component as it is.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) old: PathBuf,
+    /// The component as it shall be; the same one shows what another configuration changes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new: PathBuf,
+    /// Configuration of the old one; its default when not given.
+    #[arg(long, value_name = "JSON|FILE")]
+    pub(crate) old_config: Option<String>,
+    /// Configuration of the new one.
+    #[arg(long, value_name = "JSON|FILE")]
+    pub(crate) new_config: Option<String>,
+    /// Hook, where the component serves several.
+    #[arg(long, value_enum)]
+    pub(crate) hook: Option<HookName>,
 }
 
 /// Arguments of `kerf plugin run`.

@@ -1,11 +1,11 @@
 //! `kerf plugin check` and `inspect`: what the controller would say of a component, by the controller's own code.
 
-use anyhow::Result;
-use kerf_policy::{Engine, Hook, PolicySpec, Registry};
+use anyhow::{Result, anyhow};
+use kerf_policy::{CallLimits, Engine, Hook, PolicySpec, Registry};
 use serde_json::{Value, json};
 
 use crate::plugin::Outcome;
-use crate::plugin::args::{Check, One};
+use crate::plugin::args::{Check, Configured, One};
 use crate::plugin::component::{Component, config};
 
 pub(super) fn check(args: &Check) -> Result<Outcome> {
@@ -36,6 +36,31 @@ pub(super) fn check(args: &Check) -> Result<Outcome> {
             }),
             is_good: false,
         },
+    })
+}
+
+/// `kerf plugin config`: a configuration alone. Each problem has its JSON Pointer.
+pub(super) fn configuration(args: &Configured) -> Result<Outcome> {
+    let component = Component::read(&args.one)?;
+    let hook = component.hook(args.hook.map(Hook::from))?;
+    let policy = component.load(&Engine::new()?, hook)?;
+    let given = config(args)?;
+    let config = given.unwrap_or_else(|| policy.metadata().default_config.clone());
+    let errors = policy.validate_config(&config.to_string(), &CallLimits::default());
+    let errors = errors.map_err(|error| anyhow!("its validate-config function {error}"))?;
+    let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n")).collect();
+    let text = match lines.is_empty() {
+        true => format!("{} takes it: {config}\n", policy.metadata().name),
+        false => lines.concat(),
+    };
+    let problems: Vec<Value> = errors
+        .iter()
+        .map(|error| json!({"path": error.path, "message": error.message}))
+        .collect();
+    Ok(Outcome {
+        text,
+        is_good: problems.is_empty(),
+        json: json!({"config": config, "isGood": problems.is_empty(), "problems": problems}),
     })
 }
 

@@ -144,16 +144,17 @@ fn file(path: &Path) -> Result<PathBuf> {
 
 /// The text of --config, which may name a file.
 pub(crate) fn config(what: &Configured) -> Result<Option<serde_json::Value>> {
-    let Some(text) = &what.config else {
-        return Ok(None);
-    };
+    what.config.as_deref().map(json_of).transpose()
+}
+
+/// JSON, or what a file with JSON holds.
+pub(crate) fn json_of(text: &str) -> Result<serde_json::Value> {
     let is_json = text.trim_start().starts_with('{');
     let text = if is_json {
-        text.clone()
+        text.to_owned()
     } else {
         std::fs::read_to_string(text)
             .with_context(|| format!("cannot read the configuration {text}"))?
     };
-    let parsed = serde_json::from_str(&text).context("the configuration is no JSON")?;
-    Ok(Some(parsed))
+    serde_json::from_str(&text).context("the configuration is no JSON")
 }

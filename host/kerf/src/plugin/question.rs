@@ -37,6 +37,20 @@ impl Question {
         })
     }
 
+    /// The lowest hourly price of an instance type that is asked about, in millionths; `None` where nobody knows it.
+    pub(crate) fn price_of(&self, instance_type: &str) -> Option<u32> {
+        let candidates = match self {
+            Self::Selection(input) => &input.candidates,
+            Self::Pricing(input) => &input.candidates,
+            Self::Bootstrap(_) => return None,
+        };
+        let one = candidates
+            .iter()
+            .find(|it| it.instance_type == instance_type)?;
+        let prices = one.offerings.iter().map(|it| it.price_micros);
+        prices.filter(|price| *price != u32::MAX).min()
+    }
+
     /// Asks it; the answer is in the words of a case.
     pub(crate) fn ask(
         &self,
