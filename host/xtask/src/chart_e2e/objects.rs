@@ -73,7 +73,7 @@ pub(super) fn secret() -> Value {
 }
 
 /// An access key first, and the role of the service account after the upgrade.
-pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
+pub(super) fn values(rig: &Rig, is_upgrade: bool, grace: &str) -> Value {
     let url = rig.sim_url();
     let endpoints = ["ECS", "VPC", "CS", "RAM", "STS"]
         .map(|product| json!({"name": format!("{product}_ENDPOINT"), "value": url}));
@@ -102,7 +102,7 @@ pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
             "template": {
                 "metadata": {"labels": {"run": RUN}},
                 "spec": {
-                    "terminationGracePeriod": "10s",
+                    "terminationGracePeriod": grace,
                     "requirements": [
                         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [INSTANCE_TYPE]},
                         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
@@ -111,17 +111,6 @@ pub(super) fn values(rig: &Rig, is_upgrade: bool) -> Value {
             },
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"},
         }},
-    })
-}
-
-/// A pod that no pool has a node for.
-pub(super) fn hopeless() -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hopeless", "namespace": "default"},
-        "spec": {
-            "nodeSelector": {"run": "nowhere"}, "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "main", "image": "registry.invalid/pause"}],
-        },
     })
 }
 

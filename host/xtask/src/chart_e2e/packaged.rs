@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::helm::Helm;
 use super::kubelet::Kubelet;
 use super::objects::{self, FIRST, NAMESPACE};
-use super::{PODS_QUICK, Stage, WORLD};
+use super::{GRACE_QUICK, PODS_QUICK, Stage, WORLD};
 use crate::demo::manifests;
 use crate::process;
 use crate::rig::{ACCESS_KEY, Build, CLUSTER_ID, REGION, Rig};
@@ -38,6 +38,7 @@ pub(crate) fn run(dist: &Path) -> Result<()> {
 fn install(way: Way, dist: &Path) -> Result<usize> {
     let rig = Rig::bare("dist-check", Build::Dev, Options::default(), WORLD)?;
     let mut stage = Stage {
+        grace: GRACE_QUICK,
         kubelet: Kubelet::new(&rig)?,
         helm: Helm::new(&rig)?,
         rig,
@@ -51,7 +52,7 @@ fn install(way: Way, dist: &Path) -> Result<usize> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     stage.rig.api.post("/api/v1/namespaces", &namespace)?;
     let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
-    let values = objects::values(&stage.rig, false);
+    let values = objects::values(&stage.rig, false, GRACE_QUICK);
     match way {
         Way::Helm => {
             stage.rig.api.post(&secrets, &objects::secret())?;
