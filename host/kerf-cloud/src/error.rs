@@ -180,6 +180,9 @@ pub enum CloudError {
         limit: Duration,
         last: Box<Self>,
     },
+    /// The last attempt was refused, but an earlier one may have had its effect.
+    #[error("{last}; an attempt before may have had its effect: {before}")]
+    Unsure { before: Box<Self>, last: Box<Self> },
     /// Not sent: this process may not make anything any more.
     #[error(
         "{action}: not sent, because the lease is no longer held; the replica that holds it goes on"
@@ -202,7 +205,7 @@ impl CloudError {
             | Self::Decode { .. }
             | Self::Transport { .. }
             | Self::Timeout { .. } => ErrorClass::Transient,
-            Self::Deadline { last, .. } => last.class(),
+            Self::Deadline { last, .. } | Self::Unsure { last, .. } => last.class(),
             Self::Withheld { .. } => ErrorClass::State(StateProblem::Busy),
             Self::Config { .. } => ErrorClass::Invalid,
         }
@@ -213,13 +216,24 @@ impl CloudError {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Api { code, .. } => Some(code),
-            Self::Deadline { last, .. } => last.code(),
+            Self::Deadline { last, .. } | Self::Unsure { last, .. } => last.code(),
             Self::Gateway { .. }
             | Self::Decode { .. }
             | Self::Transport { .. }
             | Self::Timeout { .. }
             | Self::Withheld { .. }
             | Self::Config { .. } => None,
+        }
+    }
+
+    /// The same refusal, of a call of which an attempt before was lost.
+    pub(crate) fn after(self, lost: Option<&Self>) -> Self {
+        match lost {
+            Some(before) if !self.is_outcome_unknown() => Self::Unsure {
+                before: Box::new(before.clone()),
+                last: Box::new(self),
+            },
+            Some(_) | None => self,
         }
     }
 
@@ -230,7 +244,8 @@ impl CloudError {
             Self::Gateway { .. }
             | Self::Decode { .. }
             | Self::Transport { .. }
-            | Self::Timeout { .. } => true,
+            | Self::Timeout { .. }
+            | Self::Unsure { .. } => true,
             Self::Api { status, .. } => *status >= 500,
             Self::Deadline { last, .. } => last.is_outcome_unknown(),
             Self::Withheld { .. } | Self::Config { .. } => false,

@@ -152,6 +152,8 @@ impl Client {
         let limit = deadline(request.patience, config);
         let deadline = Instant::now() + limit;
         let mut attempt = 1;
+        // A refusal says nothing about an attempt before it whose answer was lost.
+        let mut unknown = None;
         loop {
             let outcome = timeout_at(deadline, self.attempt(request, &read)).await;
             let error = match outcome {
@@ -159,6 +161,10 @@ impl Client {
                 Ok(Err(error)) => error,
                 Err(_) => self.timed_out(request, limit),
             };
+            if error.is_outcome_unknown() {
+                unknown.get_or_insert_with(|| error.clone());
+            }
+            let error = error.after(unknown.as_ref());
             let Decision::Again(pause) = decide(&error, attempt, request.patience, config) else {
                 return Err(error);
             };

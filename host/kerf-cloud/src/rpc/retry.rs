@@ -89,6 +89,7 @@ pub fn decide(
 fn retry_after(error: &CloudError) -> Option<Duration> {
     match error {
         CloudError::Api { retry_after, .. } => *retry_after,
+        CloudError::Unsure { last, .. } => retry_after(last),
         CloudError::Gateway { .. }
         | CloudError::Decode { .. }
         | CloudError::Transport { .. }

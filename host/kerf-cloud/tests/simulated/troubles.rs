@@ -75,6 +75,47 @@ async fn answers_that_stay_away_leave_a_retry_that_finds_the_instance() {
     assert_eq!(cloud.alive(), 1);
 }
 
+/// Another offering would be a second machine for the same claim.
+#[tokio::test]
+async fn no_stock_after_a_lost_answer_is_no_reason_for_another_offering() {
+    let mut world = World::default();
+    world.timing.visible_after_ms = 3000;
+    let cloud = Cloud::start_with(world, impatient).await;
+    let offerings = [
+        on_demand("ecs.g7.large", "h"),
+        on_demand("ecs.g7.xlarge", "h"),
+    ];
+    let mut request = cloud.request("a", &offerings).await;
+    let no_stock = || {
+        fault(
+            "RunInstances",
+            1,
+            false,
+            refusal(403, "OperationDenied.NoStock"),
+        )
+    };
+    cloud
+        .sim
+        .add_fault(fault("RunInstances", 1, true, Effect::Cut));
+    cloud.sim.add_fault(no_stock());
+
+    let (first, attempts) = launch(&cloud.provider, &request).await;
+    assert!(matches!(first, LaunchOutcome::Retry { .. }), "{first:?}");
+    assert_eq!(attempts.len(), 1);
+
+    // The same by a process that starts anew, while the machine does not show yet.
+    cloud.sim.add_fault(no_stock());
+    request.last_attempt = attempts.last().cloned();
+    let anew = cloud.restarted();
+    let (second, attempts) = launch(&anew, &request).await;
+    assert!(matches!(second, LaunchOutcome::Retry { .. }), "{second:?}");
+    assert_eq!(attempts, []);
+
+    let outcome = cloud.launch_until_decided(&anew, &request).await;
+    instance_of(&outcome);
+    assert_eq!(cloud.alive(), 1);
+}
+
 #[tokio::test]
 async fn throttling_is_waited_out_as_the_server_asks() {
     let cloud = Cloud::start(World::default()).await;

@@ -9,13 +9,12 @@ use crate::error::{CloudError, ErrorClass, QuotaScope};
 use crate::provider::Inner;
 use crate::provider::class::VSwitch;
 use crate::provider::instance::Instance;
-use crate::provider::launch::verdict::{Verdict, verdict};
 use crate::provider::launch::walk::{
-    Disks, RETRY_PAUSE, Step, TOKEN_TRUST, Target, VISIBLE_POLL, VISIBLE_WAIT, Walk, is_ending,
+    RETRY_PAUSE, Step, TOKEN_TRUST, Target, VISIBLE_POLL, VISIBLE_WAIT, Walk, is_ending,
     is_instance_of, is_of,
 };
 use crate::provider::launch::{
-    Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, Launched, Member, NotReadyReason, Resent,
+    Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, Launched, Member, Resent,
 };
 use crate::provider::tags;
 
@@ -48,35 +47,8 @@ pub(crate) async fn resend_group(inner: &Inner, request: &LaunchRequest, last: &
     let Some(offering) = offering.filter(|_| age < TOKEN_TRUST) else {
         return Resent::Changed;
     };
-    let target = match walk.target(offering).await {
-        Ok(target) => target,
-        Err(Step::Done(outcome)) => return Resent::Not(outcome),
-        Err(Step::Made | Step::Next) => return Resent::Changed,
-    };
-    let vswitches = &request.class.vswitches;
-    let Some(vswitch) = vswitches.iter().find(|it| it.id == last.vswitch_id) else {
-        return Resent::Changed;
-    };
-    let call = walk.call(&target, vswitch, Disks::default());
-    let run = match call.params(last.number, last.amount) {
-        Ok(run) => run,
-        Err(error) => {
-            return Resent::Not(LaunchOutcome::NotReady {
-                reason: NotReadyReason::UserData,
-                message: error.to_string(),
-            });
-        }
-    };
-    match inner.client.run_instances(&run).await {
-        Ok(ids) => Resent::Made(ids),
-        Err(error) => match verdict(&error) {
-            Verdict::LookAgain => Resent::Changed,
-            found => match walk.on_failure(&target, vswitch, &error, found) {
-                Some(Step::Done(outcome)) => Resent::Not(outcome),
-                Some(Step::Made | Step::Next) | None => Resent::Refused,
-            },
-        },
-    }
+    let sent = walk.send_again(offering, last, last.amount).await;
+    sent.map_or_else(|resent| resent, |(_, ids)| Resent::Made(ids))
 }
 
 /// What an instance of the group is for one of its claims; none when it is nothing that the claim may be.
@@ -170,7 +142,7 @@ impl Walk<'_> {
             error.class(),
             ErrorClass::Quota(QuotaScope::Family | QuotaScope::Account)
         );
-        let halves = is_quota && self.amount > 1;
+        let halves = is_quota && !error.is_outcome_unknown() && self.amount > 1;
         if halves {
             self.amount /= 2;
         }

@@ -17,7 +17,7 @@ use crate::provider::launch::user_data::{Machine, user_data};
 use crate::provider::launch::verdict::{Verdict, verdict};
 use crate::provider::launch::{
     Attempt, LaunchOffering, LaunchOutcome, LaunchRequest, Launched, Member, NotReadyReason,
-    OfferingFailure,
+    OfferingFailure, Resent,
 };
 use crate::provider::tags;
 use crate::provider::unavailable::OfferingKey;
@@ -27,6 +27,8 @@ pub(super) const VISIBLE_WAIT: Duration = Duration::from_secs(10);
 pub(super) const VISIBLE_POLL: Duration = Duration::from_millis(500);
 /// Before a launch that is not decided is looked into again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Before a lost instance is looked for again whose call is refused now: each look is a RunInstances call too.
+const UNSEEN_PAUSE: Duration = Duration::from_secs(10);
 /// How long a client token is relied on. Its life is not published; the tags decide after this.
 pub(super) const TOKEN_TRUST: SignedDuration = SignedDuration::from_hours(1);
 /// Addresses that a new node takes: its own, and with Terway a first pool for its pods.
@@ -127,18 +129,14 @@ impl<'a> Walk<'a> {
         let lag =
             SignedDuration::try_from(self.inner.config.visibility_lag * 2).unwrap_or(TOKEN_TRUST);
         let again = self.request.offerings.iter().find(|it| is_of(it, last));
-        match again {
+        let step = match again {
             Some(offering) if age < TOKEN_TRUST => self.resend(offering, last, age < lag).await,
-            None if age < lag => {
-                // The plan has changed since; wait until a lost instance would have shown.
-                let after = Duration::try_from(lag - age).unwrap_or(RETRY_PAUSE);
-                let message = "an earlier call may have made an instance that does not show yet";
-                Step::Done(LaunchOutcome::Retry {
-                    after,
-                    message: message.to_owned(),
-                })
-            }
             Some(_) | None => Step::Next,
+        };
+        match step {
+            // Whatever the cloud says now, the first call may have made an instance that does not show yet.
+            Step::Next if age < lag => look_again(lag - age),
+            step => step,
         }
     }
 
@@ -197,37 +195,55 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Sends the stored attempt once more: the token makes it the same call.
+    /// Sends the stored attempt once more; [`Step::Next`] if that gave nothing.
     async fn resend(
         &mut self,
         offering: &'a LaunchOffering,
         last: &Attempt,
         is_recent: bool,
     ) -> Step {
-        let target = match self.target(offering).await {
-            Ok(target) => target,
-            Err(step) => return step,
-        };
-        let vswitches = &self.request.class.vswitches;
-        let Some(vswitch) = vswitches.iter().find(|it| it.id == last.vswitch_id) else {
-            return Step::Next;
-        };
-        let call = self.call(&target, vswitch, Disks::default());
-        let run = match call.params(last.number, 1) {
-            Ok(run) => run,
-            Err(error) => return not_ready(NotReadyReason::UserData, error.to_string()),
-        };
-        match self.inner.client.run_instances(&run).await {
-            Ok(ids) => self.settle(&target, &ids, is_recent).await,
-            Err(error) => match verdict(&error) {
-                Verdict::LookAgain if is_recent => retry(RETRY_PAUSE, &error),
-                // Nothing showed for long enough: the first call failed for good.
-                Verdict::LookAgain => Step::Next,
-                found => self
-                    .on_failure(&target, vswitch, &error, found)
-                    .unwrap_or(Step::Next),
-            },
+        match self.send_again(offering, last, 1).await {
+            Ok((target, ids)) => self.settle(&target, &ids, is_recent).await,
+            Err(Resent::Not(outcome)) => Step::Done(outcome),
+            Err(Resent::Made(_) | Resent::Changed | Resent::Refused) => Step::Next,
         }
+    }
+
+    /// The stored attempt's call once more: the token makes it the same one, and the answer the same ids.
+    ///
+    /// # Errors
+    /// Anything but [`Resent::Made`].
+    pub(super) async fn send_again(
+        &mut self,
+        offering: &'a LaunchOffering,
+        last: &Attempt,
+        amount: u32,
+    ) -> Result<(Target<'a>, Vec<String>), Resent> {
+        let target = self.target(offering).await.map_err(|step| match step {
+            Step::Done(outcome) => Resent::Not(outcome),
+            Step::Made | Step::Next => Resent::Changed,
+        })?;
+        let vswitches = &self.request.class.vswitches;
+        let vswitch = vswitches.iter().find(|it| it.id == last.vswitch_id);
+        let vswitch = vswitch.ok_or(Resent::Changed)?;
+        let call = self.call(&target, vswitch, Disks::default());
+        let run = call.params(last.number, amount).map_err(|error| {
+            Resent::Not(LaunchOutcome::NotReady {
+                reason: NotReadyReason::UserData,
+                message: error.to_string(),
+            })
+        })?;
+        let error = match self.inner.client.run_instances(&run).await {
+            Ok(ids) => return Ok((target, ids)),
+            Err(error) => error,
+        };
+        Err(match verdict(&error) {
+            Verdict::LookAgain => Resent::Changed,
+            found => match self.on_failure(&target, vswitch, &error, found) {
+                Some(Step::Done(outcome)) => Resent::Not(outcome),
+                Some(Step::Made | Step::Next) | None => Resent::Refused,
+            },
+        })
     }
 
     /// Tries one offering in each vSwitch and with each disk category that it may need.
@@ -552,6 +568,16 @@ pub(super) fn is_ending(status: &InstanceStatus) -> bool {
         | InstanceStatus::Running
         | InstanceStatus::Other(_) => false,
     }
+}
+
+/// An instance may show within this time.
+fn look_again(rest: SignedDuration) -> Step {
+    let rest = Duration::try_from(rest).unwrap_or(RETRY_PAUSE);
+    let message = "an earlier call may have made an instance that does not show yet";
+    Step::Done(LaunchOutcome::Retry {
+        after: rest.min(UNSEEN_PAUSE),
+        message: message.to_owned(),
+    })
 }
 
 fn retry(after: Duration, error: &CloudError) -> Step {
