@@ -90,7 +90,7 @@ fn a_cloud_whose_certificate_nobody_signed_is_told_in_the_class() {
     let mut stage = Stage::set();
     stage.apply(ECSNODECLASS);
     // An https server whose authority no machine knows.
-    let stranger = stage.control_plane.server_url().to_owned();
+    let stranger = stage.control_plane.server_url();
     stage.start_kerf_with(&[], &[("ECS_ENDPOINT", &stranger)]);
 
     let message = stage.until("a class that is not Ready", || async {

@@ -12,6 +12,7 @@ use kerf_api::names::{annotation, condition, event};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance, parse_provider_id};
 use kerf_cloud::provider::tags;
+use kerf_core::sabotage::{self, Sabotage};
 use kube::api::ListParams;
 use kube::runtime::events::EventType;
 use kube::{Api, Resource, ResourceExt};
@@ -72,9 +73,9 @@ fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
         .collect();
     let is_claimed = |instance: &Instance| {
         provider_ids.contains(instance.provider_id().as_str())
-            || instance
-                .launch_group()
-                .is_some_and(|group| groups.contains(group))
+            || instance.launch_group().is_some_and(|group| {
+                groups.contains(group) && !sabotage::is_on(Sabotage::NoGarbageGrace)
+            })
     };
     instances
         .iter()
@@ -150,7 +151,12 @@ async fn delete_orphans(
     context: &Context,
 ) {
     let found = unclaimed(instances, claims);
-    let ripe = ripe(seen, &found, Instant::now(), context.settings.orphan_grace);
+    let grace = if sabotage::is_on(Sabotage::NoGarbageGrace) {
+        Duration::ZERO
+    } else {
+        context.settings.orphan_grace
+    };
+    let ripe = ripe(seen, &found, Instant::now(), grace);
     if ripe.is_empty() {
         return;
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kerf_core::sabotage::{self, Sabotage};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -49,6 +50,9 @@ impl Leash {
     }
 
     fn is_held_at(&self, now: tokio::time::Instant) -> bool {
+        if sabotage::is_on(Sabotage::StaleLeaderLaunches) {
+            return true;
+        }
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Hold::Alone => true,
             Hold::Since(renewed_at) => now.duration_since(renewed_at) < LEASE_DURATION,
@@ -120,6 +124,9 @@ impl Election {
         while renewed_at.elapsed() < RENEW_DEADLINE {
             ticks.tick().await;
             match self.try_acquire().await {
+                _ if sabotage::is_on(Sabotage::StaleLeaderLaunches) => {
+                    renewed_at = tokio::time::Instant::now();
+                }
                 Ok(true) => renewed_at = tokio::time::Instant::now(),
                 Ok(false) => return,
                 Err(error) => tracing::warn!(lease = %self.name, %error, "cannot renew the lease"),

@@ -25,6 +25,7 @@ pub mod rehearsal;
 pub mod requirement;
 pub mod requirements;
 pub mod resources;
+pub mod sabotage;
 pub mod schedule;
 pub mod selector;
 pub mod snapshot;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use kerf_controllers::interruption::notice::Source;
 use kerf_controllers::settings::RepairPolicy;
+use kerf_core::sabotage::Sabotage;
 
 use clap::{Parser, Subcommand};
 
@@ -255,6 +256,9 @@ pub(crate) struct Controller {
     /// Stand still at this point (test builds only).
     #[arg(long, env = "KERF_FAILPOINT", hide = true)]
     pub(crate) failpoint: Option<String>,
+    /// Take a guard out (test builds only).
+    #[arg(long, env = "KERF_SABOTAGE", hide = true)]
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// How the cloud is reached.

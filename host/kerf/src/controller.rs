@@ -147,6 +147,9 @@ fn settings(args: &Controller) -> Settings {
     settings.policy_folder.clone_from(&args.policy_folder);
     settings.policy_compiler = Some(Arc::new(policy_compiler(args)));
     settings.failpoint.clone_from(&args.failpoint);
+    if let Some(sabotage) = args.sabotage {
+        kerf_core::sabotage::choose(sabotage);
+    }
     settings
 }
 

@@ -1,9 +1,7 @@
 //! `cargo xtask failover`: two replicas, and the acting one is told to go, killed, or frozen and woken again.
 //!
-//! Each replica reaches the cloud through a [`Gate`] of its own, so that a launch can be told by who asked for it. The other
+//! Each replica reaches the cloud through a [`Relay`] of its own, so that a launch can be told by who asked for it. The other
 //! replica acts when it asks for the first instance of pods that came with the signal.
-
-mod gate;
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +12,8 @@ use serde_json::{Value, json};
 use crate::crash::tally::{self, Harm};
 use crate::demo::child::Child;
 use crate::demo::manifests;
+use crate::relay::Relay;
 use crate::rig::{self, Build, NAMESPACE, Rig};
-use gate::Gate;
 
 const RUN: &str = "failover";
 const LEASE: &str = "karpenter-leader-election";
@@ -69,7 +67,7 @@ struct Round {
 struct Replica {
     name: String,
     child: Child,
-    gate: Gate,
+    gate: Relay,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -210,10 +208,10 @@ impl Stage<'_> {
     fn start_replica(&mut self) -> Result<()> {
         self.started += 1;
         let name = format!("replica-{}", self.started);
-        let gate = Gate::open(self.rig.sim_url())?;
+        let gate = Relay::open(self.rig.sim_url())?;
         let child = self
             .rig
-            .spawn_kerf(&name, gate.url(), &["--pod-name", &name])?;
+            .spawn_kerf(&name, &gate.url(), &["--pod-name", &name])?;
         self.replicas.push(Replica { name, child, gate });
         Ok(())
     }

@@ -15,6 +15,7 @@ mod at_rest;
 mod audit;
 mod bench;
 mod burst;
+mod chaos;
 mod chart_e2e;
 mod chart_readme;
 mod crash;
@@ -34,6 +35,7 @@ mod plugins;
 mod policy_bench;
 mod process;
 mod reference;
+mod relay;
 mod rig;
 mod roll;
 mod scale_in;
@@ -74,6 +76,8 @@ enum Command {
     Tidy,
     /// Install the chart with real helm, run what it installs with its own rights, and look for denials and leftovers.
     ChartE2e(chart_e2e::Args),
+    /// Let everything go wrong at random on a local cluster, and look for what must not be.
+    Chaos(chaos::Args),
     /// Write crds/ from the Rust types.
     Crds {
         /// Only check that they are up to date.
@@ -131,6 +135,7 @@ fn run() -> Result<()> {
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
         Command::ChartE2e(args) => chart_e2e::run(&args),
+        Command::Chaos(args) => chaos::run(&args),
         Command::Crds { check } => crds::run(check),
         Command::Deps => deps::run(),
         Command::Dist(args) => dist::run(&args),

@@ -190,7 +190,7 @@ impl Rig {
         let [key_id, secret] = ACCESS_KEY;
         let kubeconfig = self.control_plane.kubeconfig_path();
         let log = self.folder.join(format!("{name}.log"));
-        let own = |name: &&str| !args.contains(name);
+        let own = |name: &str| !args.contains(&name);
         let batch_idle = Some(BATCH_IDLE).filter(|[name, _]| own(name));
         Child::start(&binary_of(self.build, "kerf"), &log, false, |command| {
             command.args(["controller", "--region", REGION, "--namespace", NAMESPACE]);
@@ -200,7 +200,9 @@ impl Rig {
             for product in ["ecs", "vpc", "cs", "ram", "sts"] {
                 command.arg(format!("--{product}-endpoint")).arg(url);
             }
-            command.arg("--kubeconfig").arg(kubeconfig);
+            if own("--kubeconfig") {
+                command.arg("--kubeconfig").arg(kubeconfig);
+            }
             command
                 .env("ALIBABA_CLOUD_ACCESS_KEY_ID", key_id)
                 .env("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret);
@@ -268,6 +270,17 @@ impl Rig {
     pub(crate) fn put_sim(&self, path: &str, body: &Value) -> Result<Value> {
         let request = ureq::put(format!("{}{path}", self.sim_url));
         tell(request, path, body)
+    }
+
+    /// Tells the simulator something at this path of its admin API.
+    pub(crate) fn tell_sim(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.sim_url))
+            .header("Content-Type", "application/json")
+            .body(body.to_string())
+            .context("no request")?;
+        answer(ureq::run(request), path)
     }
 
     /// Everything that there is now; instances that are gone are among them, with the status `Gone`.

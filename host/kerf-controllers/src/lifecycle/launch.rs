@@ -17,6 +17,7 @@ use kerf_cloud::provider::launch::{
 use kerf_core::instance_type::InstanceType;
 use kerf_core::labels;
 use kerf_core::resources::{Resources, quantity_of};
+use kerf_core::sabotage::{self, Sabotage};
 use kube::{Api, ResourceExt};
 use tokio::sync::Mutex;
 
@@ -139,7 +140,11 @@ fn choose_group(draft: &mut Draft) -> String {
         return group.clone();
     }
     // The uid is unique for all time, so nothing of a deleted claim of the same name can be taken for this one's.
-    let group = draft.claim.uid().unwrap_or_else(|| draft.name());
+    let mut group = draft.claim.uid().unwrap_or_else(|| draft.name());
+    if sabotage::is_on(Sabotage::NoWriteAhead) {
+        // As a client that draws a new token for every call.
+        group = format!("{group}-{}", draft.now.as_nanosecond());
+    }
     let annotations = draft.claim.annotations_mut();
     annotations.insert(annotation::LAUNCH_GROUP.to_owned(), group.clone());
     annotations.insert(annotation::LAUNCH_ORDINAL.to_owned(), "0".to_owned());
@@ -182,6 +187,9 @@ async fn record_attempt(
     );
     annotations.insert(annotation::LAUNCH_ATTEMPT.to_owned(), text);
     origin.put(annotations);
+    if sabotage::is_on(Sabotage::NoWriteAhead) {
+        return Ok(());
+    }
     draft.write(api).await.map_err(|error| chain(&error))
 }
 

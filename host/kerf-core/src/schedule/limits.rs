@@ -6,6 +6,7 @@ use super::pool::PoolEntry;
 use super::vector::{ResourceIndex, Vector};
 use crate::node_pool::NodePool;
 use crate::resources::{NODES, Resources};
+use crate::sabotage::{self, Sabotage};
 use crate::snapshot::Snapshot;
 
 /// What is left of one pool's limits.
@@ -64,6 +65,9 @@ impl Remaining {
     }
 
     pub(super) fn take_node(&mut self, capacity: &Vector) {
+        if sabotage::is_on(Sabotage::LimitsNotReserved) {
+            return;
+        }
         if let Some(nodes) = &mut self.nodes {
             *nodes -= 1;
         }
@@ -73,6 +77,9 @@ impl Remaining {
     }
 
     pub(super) fn return_node(&mut self, capacity: &Vector) {
+        if sabotage::is_on(Sabotage::LimitsNotReserved) {
+            return;
+        }
         if let Some(nodes) = &mut self.nodes {
             *nodes += 1;
         }

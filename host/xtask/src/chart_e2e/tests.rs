@@ -263,7 +263,7 @@ fn hot_settings_are_a_config_map_that_makes_no_new_pods() {
 }
 
 /// Variables of the controller that are no values: of the process's place, of secrets, of tests.
-const NO_VALUES: [&str; 19] = [
+const NO_VALUES: [&str; 20] = [
     "ALIBABA_CLOUD_ROLE_SESSION_NAME",
     "ALIBABA_CLOUD_SECURITY_TOKEN",
     "CS_ENDPOINT",
@@ -275,6 +275,7 @@ const NO_VALUES: [&str; 19] = [
     "KERF_POLICY_CACHE_DIR",
     "KERF_POLICY_FOLDER",
     "KERF_POLICY_KEY_DIR",
+    "KERF_SABOTAGE",
     "KERF_SIGNATURE",
     "KUBECONFIG",
     "LEADER_ELECTION_NAMESPACE",

@@ -84,6 +84,16 @@ impl ApiServer {
         answer(request.call(), path).map(drop)
     }
 
+    /// A merge patch.
+    pub(crate) fn merge(&self, path: &str, patch: &Value) -> Result<()> {
+        let request = self
+            .agent
+            .patch(format!("{}{path}", self.url))
+            .header("Authorization", &self.authorization);
+        let request = request.content_type("application/merge-patch+json");
+        answer(request.send(patch.to_string()), path).map(drop)
+    }
+
     /// Server-side apply.
     pub(crate) fn apply(&self, path: &str, object: &Value) -> Result<()> {
         self.applied(path, object).map(drop)
