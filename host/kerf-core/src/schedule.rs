@@ -33,6 +33,7 @@ mod sets;
 mod settle;
 mod shelf;
 pub(crate) mod simulate;
+mod stock;
 mod taints;
 mod topology;
 mod vector;
@@ -53,7 +54,9 @@ use crate::snapshot::Snapshot;
 pub(crate) use daemon::{belonging, outstanding_on, strict_terms};
 pub(crate) use finalize::keep_offerings;
 pub(crate) use pool::{node_class_label, template_requirements, type_meets};
-use round::Round;
+use round::{Kept, Round};
+
+type Rejected = Vec<(Vec<Arc<Pod>>, UnschedulableReason)>;
 
 /// Where pods were planned in an earlier round that they still wait for.
 pub type Homes = BTreeMap<PodUid, PlacementTarget>;
@@ -86,17 +89,59 @@ pub fn schedule_from(
     let _ = now;
     let intake = intake::collect(snapshot);
     let mut round = Round::new(snapshot, preferences, intake.pods);
+    plan_of(&mut round, intake.rejected, homes, budget)
+}
+
+/// Plans one snapshot again and again, with other preferences each time.
+#[derive(Debug)]
+pub struct Rounds<'a> {
+    snapshot: &'a Snapshot,
+    kept: Kept,
+}
+
+impl<'a> Rounds<'a> {
+    /// About this snapshot.
+    #[must_use]
+    pub fn about(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            kept: Kept::default(),
+        }
+    }
+
+    /// What [`schedule_from`] makes of the same, sooner after the first time.
+    pub fn schedule_from(
+        &mut self,
+        preferences: &Preferences,
+        homes: &Homes,
+        budget: WorkBudget,
+    ) -> Plan {
+        let intake = intake::collect(self.snapshot);
+        let kept = Some(&mut self.kept);
+        let mut round = Round::in_order(self.snapshot, preferences, intake.pods, &|_| 0, kept);
+        let plan = plan_of(&mut round, intake.rejected, homes, budget);
+        self.kept.masks = std::mem::take(&mut round.views.masks);
+        plan
+    }
+}
+
+/// Fills an empty round; `rejected` are the pods that it does not try.
+fn plan_of(
+    round: &mut Round<'_>,
+    mut rejected: Rejected,
+    homes: &Homes,
+    budget: WorkBudget,
+) -> Plan {
     let mut classes = std::mem::take(&mut round.classes.classes);
-    let mut outcome = queue::place_all(&mut round, &mut classes, homes, budget);
+    let mut outcome = queue::place_all(round, &mut classes, homes, budget);
     let claims = round.claims.live().count();
     round.improve(&classes);
     round.merge_claims(&classes);
     if round.claims.live().count() < claims && outcome.left.iter().any(|(_, was_tried)| *was_tried)
     {
-        outcome = queue::place_rest(&mut round, &mut classes, outcome, budget);
+        outcome = queue::place_rest(round, &mut classes, outcome, budget);
     }
-    let mut rejected = intake.rejected;
-    for left in queue::unplaced(&round, std::mem::take(&mut outcome.left)) {
+    for left in queue::unplaced(round, std::mem::take(&mut outcome.left)) {
         let reason = match left.was_tried {
             true => round.explain(&classes[left.class]),
             false => UnschedulableReason::BudgetExhausted,
@@ -107,17 +152,17 @@ pub fn schedule_from(
         placements: outcome.placements,
         order: outcome.order,
         unschedulable: grouped(rejected),
-        pool_problems: pool_problems(&mut round),
+        pool_problems: pool_problems(round),
         is_partial: outcome.is_partial,
         ..Plan::default()
     };
     plan.work_used = round.work;
-    plan.new_claims = finalize::Finalizer::new(&mut round).planned_claims();
+    plan.new_claims = finalize::Finalizer::new(round).planned_claims();
     plan
 }
 
 /// Groups pods by equal reasons; the groups and the pods in them are in the order of planning.
-fn grouped(rejected: Vec<(Vec<Arc<Pod>>, UnschedulableReason)>) -> Vec<Unschedulable> {
+fn grouped(rejected: Rejected) -> Vec<Unschedulable> {
     let mut by_reason: BTreeMap<UnschedulableReason, Vec<Arc<Pod>>> = BTreeMap::new();
     for (mut pods, reason) in rejected {
         by_reason.entry(reason).or_default().append(&mut pods);

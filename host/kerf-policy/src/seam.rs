@@ -10,16 +10,20 @@
 //! Preferences only grow: the first score of an offering stays, and bars are never lifted. So the loop ends, and what
 //! one claim made a policy say holds for the later ones of the pool.
 
+mod asking;
+
 use crate::chain::{Chain, ChainError, Now, PolicyRun};
 use crate::registry::Registry;
-use crate::view::{PoolView, Shape};
+use crate::view::PoolView;
 use kerf_core::ids::NodePoolName;
-use kerf_core::plan::{Plan, PlannedClaim, PlannedOffering};
+use kerf_core::plan::{Plan, PlannedClaim};
 use kerf_core::preferences::{Bar, OfferingKey, PoolPreferences, Preferences};
 use kerf_core::price::Price;
 use kerf_core::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use asking::{Inquiry, Said, ask_all};
 
 /// How often to plan for the same pods; then what is left unplaced says which policy barred it.
 pub const ROUNDS_MAX: usize = 8;
@@ -54,39 +58,49 @@ pub fn consult(
     occasion: Occasion<'_>,
 ) -> Consultation {
     let mut consultation = Consultation::default();
-    // One chain per NodeClass for the whole consultation, even when a swap happens meanwhile.
-    let mut chains: BTreeMap<&str, Arc<Chain>> = BTreeMap::new();
-    let mut views: BTreeMap<&NodePoolName, PoolView<'_>> = BTreeMap::new();
-    for (index, claim) in plan.new_claims.iter().enumerate() {
-        let class = claim.node_class.name.as_str();
-        let chain = chains.entry(class).or_insert_with(|| registry.chain(class));
-        let Some(pool) = snapshot.pools.iter().find(|pool| pool.name == claim.pool) else {
-            continue;
-        };
-        if !chain.has_selection_for(pool.name.as_str()) {
-            continue;
-        }
-        let view = views
-            .entry(&pool.name)
-            .or_insert_with(|| PoolView::new(snapshot, pool, registry.catalogs(), occasion));
-        let mut question = view.question(claim);
-        match chain.select_in(&mut question, occasion.now) {
-            Err(error) => consultation.blocked.push((index, error)),
-            Ok(verdict) => {
-                let runs = verdict.runs.into_iter().map(|run| (index, run));
-                consultation.runs.extend(runs);
-                let heard = Some((verdict.scores, verdict.exclusions));
-                let shape = question.shape;
-                // Claims of one shape mostly hear the same, and hearing it again changes nothing.
-                if shape.heard != heard {
-                    shape.heard = heard;
-                    let preferences = preferences.pool_mut(&claim.pool);
-                    consultation.is_changed |= record(shape, claim, preferences);
-                }
+    let inquiries = inquiries(registry, snapshot, plan);
+    let view = |pool| PoolView::new(snapshot, pool, registry.catalogs(), occasion);
+    let answers = ask_all(&inquiries, &view, occasion.now);
+    for (inquiry, answer) in inquiries.iter().zip(answers) {
+        match answer {
+            Err(error) => consultation.blocked.push((inquiry.index, error)),
+            Ok(answer) => {
+                let runs = answer.runs.into_iter();
+                consultation
+                    .runs
+                    .extend(runs.map(|run| (inquiry.index, run)));
+                // In the order of the claims: the first score of an offering stays.
+                let preferences = preferences.pool_mut(&inquiry.claim.pool);
+                consultation.is_changed |= record(answer.said, preferences);
             }
         }
     }
     consultation
+}
+
+/// The claims that some policy is asked about.
+fn inquiries<'a>(registry: &Registry, snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<Inquiry<'a>> {
+    // One chain per NodeClass for the whole consultation, even when a swap happens meanwhile.
+    let mut chains: BTreeMap<&str, Arc<Chain>> = BTreeMap::new();
+    let inquiry = |(index, claim): (usize, &'a PlannedClaim)| {
+        let class = claim.node_class.name.as_str();
+        let chain = chains.entry(class).or_insert_with(|| registry.chain(class));
+        let pool = snapshot.pools.iter().find(|pool| pool.name == claim.pool)?;
+        let chain = chain
+            .has_selection_for(pool.name.as_str())
+            .then(|| Arc::clone(chain))?;
+        Some(Inquiry {
+            index,
+            claim,
+            pool,
+            chain,
+        })
+    };
+    plan.new_claims
+        .iter()
+        .enumerate()
+        .filter_map(inquiry)
+        .collect()
 }
 
 /// What came of asking the policies about prices.
@@ -138,29 +152,14 @@ pub fn consult_prices(
     consultation
 }
 
-/// Turns what was heard into bars and scores; whether anything was new.
-fn record(shape: &Shape, claim: &PlannedClaim, preferences: &mut PoolPreferences) -> bool {
-    let Some((scores, exclusions)) = &shape.heard else {
-        return false;
-    };
-    let offering = |candidate: usize, i: usize| &claim.offerings[shape.place(candidate, i)];
+/// Whether anything was new.
+fn record(said: Said, preferences: &mut PoolPreferences) -> bool {
     let mut is_new = false;
-    for (policy, exclusion) in exclusions {
-        let one = exclusion.offering.map(|i| offering(exclusion.candidate, i));
-        let bar = Bar {
-            instance_type: offering(exclusion.candidate, 0).instance_type.clone(),
-            zone: one.map(|it| it.zone.clone()),
-            capacity_type: one.map(|it| it.capacity_type),
-            policy: policy.clone(),
-            reason: exclusion.reason.clone(),
-        };
+    for bar in said.bars {
         is_new |= add_bar(preferences, bar);
     }
-    for (score, group) in scores.iter().zip(shape.groups()) {
-        let Some(score) = score else { continue };
-        for i in group {
-            is_new |= add_score(preferences, &claim.offerings[*i], *score);
-        }
+    for (key, score) in said.scores {
+        is_new |= add_score(preferences, key, score);
     }
     is_new
 }
@@ -176,12 +175,7 @@ fn add_bar(preferences: &mut PoolPreferences, bar: Bar) -> bool {
     !is_known
 }
 
-fn add_score(preferences: &mut PoolPreferences, offering: &PlannedOffering, score: i64) -> bool {
-    let key = OfferingKey {
-        instance_type: offering.instance_type.clone(),
-        zone: offering.zone.clone(),
-        capacity_type: offering.capacity_type,
-    };
+fn add_score(preferences: &mut PoolPreferences, key: OfferingKey, score: i64) -> bool {
     let is_known = preferences.scores.contains_key(&key);
     if !is_known {
         preferences.scores.insert(key, score);

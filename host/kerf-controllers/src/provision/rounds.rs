@@ -8,7 +8,7 @@ use kerf_core::ids::NodePoolName;
 use kerf_core::plan::{Plan, WorkBudget};
 use kerf_core::preferences::Preferences;
 use kerf_core::rehearsal;
-use kerf_core::schedule::{Homes, schedule_from};
+use kerf_core::schedule::{Homes, Rounds};
 use kerf_core::snapshot::Snapshot;
 use kerf_policy::{
     ChainError, Consultation, Now, Occasion, PolicyRun, PriceConsultation, ROUNDS_MAX, Registry,
@@ -120,9 +120,9 @@ pub fn plan_with(question: &Question<'_>, told: &mut dyn FnMut(&str, &PolicyRun)
         now,
         ..
     } = *question;
-    let mut draft = |preferences: &Preferences| {
-        schedule_from(snapshot, preferences, homes, WorkBudget::ROUND, now)
-    };
+    let mut drafts = Rounds::about(snapshot);
+    let mut draft =
+        |preferences: &Preferences| drafts.schedule_from(preferences, homes, WorkBudget::ROUND);
     let mut make = |preferences: &Preferences, draft: Option<Plan>| match draft {
         Some(it) => rehearsal::rehearse(it, snapshot, preferences, homes, WorkBudget::ROUND, now),
         None => rehearsal::schedule(snapshot, preferences, homes, WorkBudget::ROUND, now),

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::class::ATTACHMENTS_PREFIX;
-use super::daemon::DaemonLoad;
 use super::sayings::{OfType, Sayings};
 use super::sets::{SetId, SetTable};
+use super::stock::Stock;
 use super::taints::{TaintTable, TaintsId};
 use super::vector::{ResourceIndex, Vector};
 use crate::ids::{ReservationId, ZoneId};
@@ -30,7 +29,7 @@ pub(super) struct PoolEntry {
     /// What a claim of the pool requires before any pod is on it.
     pub(super) set: SetId,
     pub(super) taints: TaintsId,
-    pub(super) shapes: Vec<Shape>,
+    pub(super) shapes: Arc<Vec<Shape>>,
     /// The offerings of all shapes, in the order of the shapes.
     pub(super) sales: Vec<Sale>,
     /// Least numbers of distinct values, by label key.
@@ -56,7 +55,7 @@ pub(super) struct Shape {
 }
 
 /// An offering as a round sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Sale {
     pub(super) zone: ZoneId,
     pub(super) capacity_type: CapacityType,
@@ -101,7 +100,7 @@ pub(super) struct Reservations {
 }
 
 impl Reservations {
-    fn place(&mut self, id: &ReservationId, remaining: u32) -> usize {
+    pub(super) fn place(&mut self, id: &ReservationId, remaining: u32) -> usize {
         let next = self.left.len();
         let place = *self.places.entry(id.clone()).or_insert(next);
         if place == next {
@@ -123,13 +122,15 @@ pub(super) struct PoolContext<'a> {
 }
 
 impl PoolEntry {
+    /// `kept` is where the stock of the same pool beside the same pods is, or is kept for the next round.
     pub(super) fn new(
         pool: &Arc<NodePool>,
         preferences: Option<&PoolPreferences>,
+        kept: Option<&mut Option<Stock>>,
         ctx: &mut PoolContext<'_>,
     ) -> Self {
         let requirements = template_requirements(pool);
-        let daemons = DaemonLoad::of_pool(pool, &requirements, ctx.daemons, ctx.resources);
+        let stock = Stock::take(pool, &requirements, kept, ctx);
         let min_values = requirements
             .iter()
             .filter_map(|it| Some((it.key().to_owned(), it.min_values()?)))
@@ -138,115 +139,29 @@ impl PoolEntry {
             pool: Arc::clone(pool),
             set: ctx.sets.intern(requirements),
             taints: ctx.taints.taints(pool.template.taints.iter().cloned()),
-            shapes: Vec::new(),
-            sales: Vec::new(),
+            shapes: stock.shapes,
+            sales: stock.sales,
             min_values,
         };
-        let mut instance_types: Vec<&Arc<InstanceType>> = pool.instance_types.iter().collect();
-        instance_types.sort_by(|a, b| a.name.cmp(&b.name));
-        let sayings = Sayings::new(preferences);
-        for instance_type in instance_types {
-            let said = sayings.of(&instance_type.name);
-            entry.add_shapes(instance_type, said, &daemons, ctx);
-        }
+        entry.hear(&Sayings::new(preferences));
         entry
     }
 
-    /// Adds a shape for each group of offerings that leave the same room and use the same reservation. Daemons that want
-    /// a zone or a capacity type make such groups too.
-    fn add_shapes(
-        &mut self,
-        instance_type: &Arc<InstanceType>,
-        said: OfType<'_>,
-        daemons: &DaemonLoad,
-        ctx: &mut PoolContext<'_>,
-    ) {
-        let daemons = daemons.on(instance_type);
-        let with_daemons = |it| (it, daemons.only_on(it));
-        let mut offerings: Vec<(&Offering, Vec<usize>)> =
-            instance_type.offerings.iter().map(with_daemons).collect();
-        offerings.sort_by(|(a, on_a), (b, on_b)| {
-            let order = (group_key(a), on_a).cmp(&(group_key(b), on_b));
-            order.then_with(|| {
-                (&a.zone, a.capacity_type, a.price).cmp(&(&b.zone, b.capacity_type, b.price))
-            })
-        });
-        let is_alike = |(a, on_a): &(&Offering, Vec<usize>),
-                        (b, on_b): &(&Offering, Vec<usize>)| {
-            group_key(a) == group_key(b) && on_a == on_b
-        };
-        for group in offerings.chunk_by(is_alike) {
-            let (first, only_here) = &group[0];
-            let load = daemons.with(only_here);
-            let allocatable = instance_type.allocatable_of(first);
-            let capacity = instance_type.capacity_of(first).clone();
-            let sales = self.sales.len()..self.sales.len() + group.len();
-            self.sales
-                .extend(group.iter().map(|(offering, _)| Sale::new(offering, said)));
-            self.shapes.push(Shape {
-                instance_type: Arc::clone(instance_type),
-                reservation: first
-                    .reservation
-                    .as_ref()
-                    .map(|it| ctx.reservations.place(&it.id, it.remaining)),
-                sales,
-                room: room(&allocatable, ctx.resources).difference(&load.requests),
-                daemons: load.requests,
-                daemon_ports: load.ports,
-                capacity: ctx.resources.vector(&capacity),
-                capacity_resources: capacity,
-                allocatable,
-            });
+    /// Takes in what policies said.
+    fn hear(&mut self, sayings: &Sayings<'_>) {
+        let mut by_type = sayings.by_type();
+        for shape in self.shapes.iter() {
+            let said = by_type.of(&shape.instance_type.name);
+            for sale in &mut self.sales[shape.sales.clone()] {
+                sale.hear(said);
+            }
         }
     }
-}
-
-/// What a node has room for. A machine that does not say how many volumes it can attach has no limit.
-fn room(allocatable: &Resources, resources: &ResourceIndex) -> Vector {
-    let mut room = resources.vector(allocatable);
-    for (place, name) in resources.names().enumerate() {
-        if name.starts_with(ATTACHMENTS_PREFIX) && allocatable.amount(name) == 0 {
-            room.set(place, UNLIMITED);
-        }
-    }
-    room
-}
-
-/// Far more than is ever asked for, and far enough from overflow.
-const UNLIMITED: i64 = i64::MAX / 4;
-
-type GroupKey<'a> = (
-    Option<&'a Resources>,
-    Option<&'a Resources>,
-    Option<&'a ReservationId>,
-);
-
-fn group_key(offering: &Offering) -> GroupKey<'_> {
-    let reservation = offering.reservation.as_ref().map(|it| &it.id);
-    (
-        offering.capacity_override.as_deref(),
-        offering.overhead_override.as_deref(),
-        reservation,
-    )
 }
 
 impl Sale {
-    fn new(offering: &Offering, said: OfType<'_>) -> Self {
-        let unavailable = offering.unavailable.clone().map(Closed::Unavailable);
-        let barred = || {
-            said.bar(offering).map(|bar| Closed::Barred {
-                policy: bar.policy.clone(),
-                reason: bar.reason.clone(),
-            })
-        };
-        let rank = Rank {
-            score: Reverse(said.score(offering).unwrap_or(0)),
-            is_bought: offering.capacity_type != CapacityType::Reserved,
-            price: said
-                .price(offering)
-                .unwrap_or_else(|| offering.ordering_price()),
-            is_stock_uncertain: offering.is_stock_uncertain,
-        };
+    /// As it is before anything was said of it.
+    pub(super) fn new(offering: &Offering) -> Self {
         Self {
             zone: offering.zone.clone(),
             capacity_type: offering.capacity_type,
@@ -256,8 +171,29 @@ impl Sale {
                 price: offering.overlay_price.is_some(),
                 capacity: offering.is_capacity_overlaid,
             },
-            rank,
-            closed: unavailable.or_else(barred),
+            rank: Rank {
+                score: Reverse(0),
+                is_bought: offering.capacity_type != CapacityType::Reserved,
+                price: offering.ordering_price(),
+                is_stock_uncertain: offering.is_stock_uncertain,
+            },
+            closed: offering.unavailable.clone().map(Closed::Unavailable),
+        }
+    }
+
+    fn hear(&mut self, said: OfType<'_>) {
+        if let Some(score) = said.score(&self.zone, self.capacity_type) {
+            self.rank.score = Reverse(score);
+        }
+        if let Some(price) = said.price(&self.zone, self.capacity_type) {
+            self.rank.price = price;
+        }
+        if self.closed.is_none() {
+            let bar = said.bar(&self.zone, self.capacity_type);
+            self.closed = bar.map(|bar| Closed::Barred {
+                policy: bar.policy.clone(),
+                reason: bar.reason.clone(),
+            });
         }
     }
 }

@@ -15,10 +15,11 @@ use super::limits::{self, Remaining};
 use super::nodes::{NodeOrder, Nodes};
 use super::pool::{PoolContext, PoolEntry, Reservations};
 use super::sets::{SetId, SetTable};
+use super::stock::Stock;
 use super::taints::TaintTable;
 use super::topology::{Filter, GroupId, GroupKey, GroupKind, Host, Topology};
 use super::vector::ResourceIndex;
-use super::view::{View, ViewTable};
+use super::view::{Masks, View, ViewTable};
 use crate::node_pool::NodePool;
 use crate::pod::{Pod, PodPhase, PodSpec};
 use crate::preferences::Preferences;
@@ -37,6 +38,14 @@ pub(super) struct Seat {
     pub(super) variant: usize,
     /// How many pods were placed before it.
     pub(super) turn: usize,
+}
+
+/// What rounds about one snapshot and the same pods have in common, whatever policies say.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// By place among the pools that can grow.
+    stocks: BTreeMap<usize, Option<Stock>>,
+    pub(super) masks: Masks,
 }
 
 /// The state of a round.
@@ -74,15 +83,16 @@ impl<'a> Round<'a> {
         preferences: &Preferences,
         pods: Vec<Arc<Pod>>,
     ) -> Self {
-        Self::in_order(snapshot, preferences, pods, &|_| 0)
+        Self::in_order(snapshot, preferences, pods, &|_| 0, None)
     }
 
-    /// A round that fills nodes in that order.
+    /// A round that fills nodes in that order, with what an earlier one about the same snapshot and pods has kept.
     pub(super) fn in_order(
         snapshot: &'a Snapshot,
         preferences: &Preferences,
         pods: Vec<Arc<Pod>>,
         order: NodeOrder<'_>,
+        mut kept: Option<&mut Kept>,
     ) -> Self {
         let growing = growing_pools(snapshot);
         let resources = resource_index(snapshot, &growing, &pods);
@@ -116,9 +126,17 @@ impl<'a> Round<'a> {
         };
         let pools: Vec<PoolEntry> = growing
             .iter()
-            .map(|pool| PoolEntry::new(pool, preferences.pools.get(&pool.name), &mut ctx))
+            .enumerate()
+            .map(|(idx, pool)| {
+                let kept = kept
+                    .as_deref_mut()
+                    .map(|it| it.stocks.entry(idx).or_default());
+                PoolEntry::new(pool, preferences.pools.get(&pool.name), kept, &mut ctx)
+            })
             .collect();
         let nodes = Nodes::new(snapshot, &resources, &mut taints, &mut domains, order);
+        let masks = kept.map(|it| std::mem::take(&mut it.masks));
+        let masks = masks.unwrap_or_default();
         let mut round = Self {
             limits: limits::of_pools(&pools, snapshot, &resources),
             zone_nodes: pools
@@ -133,7 +151,7 @@ impl<'a> Round<'a> {
             topology,
             reservations,
             pools,
-            views: ViewTable::default(),
+            views: ViewTable::with(masks),
             nodes,
             claims: Claims::default(),
             classes,

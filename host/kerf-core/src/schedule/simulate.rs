@@ -76,7 +76,7 @@ impl<'a> Simulator<'a> {
         let mut pods: Vec<Arc<Pod>> = first;
         pods.extend(bound.cloned());
         pods.sort_by(|a, b| planning_order(a, b));
-        let mut round = Round::in_order(snapshot, preferences, pods, order);
+        let mut round = Round::in_order(snapshot, preferences, pods, order, None);
         // Classes are lent to the queue while it works, but taking nodes out needs them: both look at one table.
         let waiting: Vec<usize> = (0..round.pods.len())
             .filter(|pod| first_uids.contains(&round.pods[*pod].uid))

@@ -62,15 +62,25 @@ impl View {
     }
 }
 
+/// By pool, its sales that meet one requirement.
+pub(super) type Masks = FxHashMap<usize, FxHashMap<Requirement, Bits>>;
+
 /// All views of a round, each made once.
 #[derive(Debug, Default)]
 pub(super) struct ViewTable {
     views: FxHashMap<(usize, SetId), Rc<View>>,
-    /// By pool, its sales that meet one requirement.
-    masks: FxHashMap<usize, FxHashMap<Requirement, Bits>>,
+    /// The same for every round about one snapshot.
+    pub(super) masks: Masks,
 }
 
 impl ViewTable {
+    pub(super) fn with(masks: Masks) -> Self {
+        Self {
+            masks,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn view(
         &mut self,
         idx: usize,
@@ -125,7 +135,7 @@ impl ViewTable {
 fn mask_of(pool: &PoolEntry, requirement: &Requirement) -> Bits {
     let mut mask = Bits::default();
     let mut slot = 0;
-    for shape in &pool.shapes {
+    for shape in pool.shapes.iter() {
         // Nearly all types have the same keys, so each has this one where the last had it.
         let own = shape
             .instance_type
