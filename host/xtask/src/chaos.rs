@@ -346,6 +346,14 @@ fn append(file: &Path, outcome: &Value) -> Result<()> {
 mod tests {
     use super::*;
 
+    /// What `cargo xtask chaos` does with ten seeds of four minutes.
+    #[test]
+    fn a_short_seed_ends_without_a_breach() {
+        let outcome = one(2, 1, None).unwrap();
+
+        assert_eq!(outcome["breaches"], 0, "{outcome:#}");
+    }
+
     #[test]
     fn seeds_are_one_or_a_range() {
         assert_eq!(seeds("3").unwrap(), [3]);

@@ -54,7 +54,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         control_plane::Options::default(),
         WORLD,
     )?;
-    rig.start_leader(&[])?;
+    // What an earlier run has compiled must not count.
+    let compiled = tempfile::tempdir().context("cannot make a folder")?;
+    let folder = compiled.path().display().to_string();
+    rig.start_leader(&["--policy-cache-dir", &folder])?;
     let mut results = Vec::new();
     let mut problems = Vec::new();
     for (language, most) in SECONDS_MAX {
