@@ -325,6 +325,8 @@ fn in_flight(claim: &NodeClaimEntry) -> Node {
         capacity: known_or_planned(&claim.capacity),
         created_at: claim.created_at,
         is_launched: claim.is_launched,
+        // Without its Node, it still is one of those that are away, until it is gone itself.
+        is_initialized: claim.is_initialized && claim.is_deleting,
         is_deleting: claim.is_deleting,
         is_marked_for_deletion: claim.is_disrupted,
         forbids_disruption: claim.forbids_disruption,

@@ -166,6 +166,29 @@ fn a_node_is_kept_for_expected_pods_until_the_last_has_come_or_is_gone() {
     assert_eq!(kept_until(&cluster), None);
 }
 
+/// Eleven nodes of fifty were away at once within a budget of six: those whose Node was gone before their claim were forgotten.
+#[test]
+fn a_claim_that_is_deleted_counts_as_initialized_after_its_node_is_gone() {
+    let mut cluster = Cluster::new();
+    let mut going = claim("general-1", "a");
+    let condition = serde_json::json!({
+        "type": "Initialized", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": "Initialized", "message": "",
+    });
+    let status = going.status.get_or_insert_default();
+    status
+        .conditions
+        .push(serde_json::from_value(condition).unwrap());
+    cluster.apply(&going);
+    assert!(!snapshot(&cluster).nodes[0].is_initialized);
+
+    going.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(1)));
+    cluster.apply(&going);
+    let node = &snapshot(&cluster).nodes[0];
+    assert!(node.is_initialized && node.is_deleting);
+}
+
 #[test]
 fn a_mark_goes_with_its_claim() {
     let mut cluster = Cluster::new();
