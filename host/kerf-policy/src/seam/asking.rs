@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Threads that ask at the same time: an instance may take 64 MiB, and a plan has few questions that were never asked.
+/// Threads that ask at the same time. An instance may take 64 MiB by default, which the controller's limit has to hold.
 const THREADS_MAX: usize = 4;
-/// Kinds of claims that are worth a thread: its start takes as long as half a call.
+/// Kinds of claims for each thread, so that a small plan starts none.
 const KINDS_PER_THREAD: usize = 4;
 
 /// A claim that policies are asked about.
