@@ -22,8 +22,17 @@ use std::sync::Arc;
 /// A NodePool with what every question about it needs, gathered once per consultation.
 pub(crate) struct PoolView<'a> {
     frame: Frame<'a>,
-    /// By where their offerings and requirements lie; the claims of a plan share both where they are equal.
-    shapes: HashMap<(usize, usize), Shape>,
+    shapes: HashMap<Place, Shape>,
+}
+
+/// Where the offerings and the requirements of a claim lie; the claims of a plan share both where they are equal.
+pub(crate) type Place = (usize, usize);
+
+/// The plan keeps both alive, so nothing else can come to lie where they are.
+pub(crate) fn place_of(claim: &PlannedClaim) -> Place {
+    let offerings = Arc::as_ptr(&claim.offerings).addr();
+    let requirements = Arc::as_ptr(&claim.requirements).addr();
+    (offerings, requirements)
 }
 
 /// What all questions of a pool have in common.
@@ -89,11 +98,8 @@ impl<'a> PoolView<'a> {
     }
 
     pub(crate) fn question<'v>(&'v mut self, claim: &'v PlannedClaim) -> ClaimQuestion<'v> {
-        // The plan keeps both alive, so nothing else can come to lie where they are.
-        let offerings = Arc::as_ptr(&claim.offerings).addr();
-        let requirements = Arc::as_ptr(&claim.requirements).addr();
         let frame = &self.frame;
-        let shape = self.shapes.entry((offerings, requirements));
+        let shape = self.shapes.entry(place_of(claim));
         let shape = shape.or_insert_with(|| frame.shape(claim));
         ClaimQuestion {
             frame,

@@ -92,7 +92,8 @@ fn trial(rig: &mut Rig, seed: u64, pods: usize) -> Result<(Harm, Value)> {
     let started = Instant::now();
     let run = format!("faults-{seed}");
     let calls = launches(rig)?;
-    rig.put_sim(
+    rig.tell_sim(
+        "PUT",
         "/_sim/weather",
         &json!({"seed": seed, "throttlePercent": 50, "cutPercent": 10, "noStockPercent": 20}),
     )?;
@@ -104,7 +105,7 @@ fn trial(rig: &mut Rig, seed: u64, pods: usize) -> Result<(Harm, Value)> {
         Ok(tally::is_settled(&world, &run, pods) && Harm::of(&world, &run, pods).leaked == 0)
     };
     let ended = rig.until("every pod bound and nothing left over", PATIENCE, is_done);
-    rig.put_sim("/_sim/weather", &json!({}))?;
+    rig.tell_sim("PUT", "/_sim/weather", &json!({}))?;
     rig.kill_kerf();
     let world = rig.look()?;
     let harm = Harm::of(&world, &run, pods);

@@ -2,8 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -11,8 +10,6 @@ use jiff::Timestamp;
 /// The header that names the action; names of headers are in small letters on the wire or not.
 const LAUNCH: &[u8] = b"x-acs-action: runinstances";
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How often a held-up connection looks whether it may go on.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Whether bytes pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +32,7 @@ pub(crate) struct Relay {
 struct State {
     target: String,
     way: Mutex<Way>,
+    way_changed: Condvar,
     launches: Mutex<Vec<Timestamp>>,
     /// The clients' ends, to be closed by a cut.
     clients: Mutex<Vec<TcpStream>>,
@@ -49,6 +47,7 @@ impl Relay {
         let state = Arc::new(State {
             target: target.trim_end_matches('/').to_owned(),
             way: Mutex::new(Way::Open),
+            way_changed: Condvar::new(),
             launches: Mutex::default(),
             clients: Mutex::default(),
         });
@@ -80,6 +79,7 @@ impl Relay {
     /// From now on.
     pub(crate) fn set(&self, way: Way) {
         *lock(&self.state.way) = way;
+        self.state.way_changed.notify_all();
         if way == Way::Cut {
             self.drop_connections();
         }
@@ -121,9 +121,9 @@ impl State {
             let Some(bytes) = chunk.get(..length) else {
                 break;
             };
-            while *lock(&self.way) == Way::HeldUp {
-                std::thread::sleep(LOOK_EVERY);
-            }
+            let is_held_up = |way: &mut Way| *way == Way::HeldUp;
+            let way = self.way_changed.wait_while(lock(&self.way), is_held_up);
+            drop(way.unwrap_or_else(PoisonError::into_inner));
             see(bytes);
             if to.write_all(bytes).is_err() {
                 break;
@@ -168,6 +168,26 @@ mod tests {
                 "{cut}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_held_up_passes_when_the_way_is_open_again() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::open(&format!("http://{}", server.local_addr().unwrap())).unwrap();
+        relay.set(Way::HeldUp);
+        let mut client = TcpStream::connect(relay.address()).unwrap();
+        client.write_all(b"hello").unwrap();
+        let (mut far, _) = server.accept().unwrap();
+        far.set_nonblocking(true).unwrap();
+        let early = far.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
+
+        relay.set(Way::Open);
+
+        far.set_nonblocking(false).unwrap();
+        let mut seen = [0; 5];
+        far.read_exact(&mut seen).unwrap();
+        assert_eq!(&seen, b"hello");
     }
 
     #[test]

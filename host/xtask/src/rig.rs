@@ -231,16 +231,13 @@ impl Rig {
 
     /// A machine that another program launched, as the simulator shows it.
     pub(crate) fn plant(&self, machine: &Value) -> Result<Value> {
-        let path = "/_sim/instances";
-        let request = ureq::post(format!("{}{path}", self.sim_url));
-        tell(request, path, machine)
+        self.tell_sim("POST", "/_sim/instances", machine)
     }
 
     /// The cloud takes a spot machine back.
     pub(crate) fn interrupt(&self, instance: &str) -> Result<()> {
         let path = format!("/_sim/instances/{instance}/interrupt");
-        let request = ureq::post(format!("{}{path}", self.sim_url));
-        answer(request.send_empty(), &path).map(drop)
+        self.tell_sim("POST", &path, &Value::Null).map(drop)
     }
 
     /// Runs another command of kerf to its end; what it printed.
@@ -264,12 +261,6 @@ impl Rig {
     /// What the simulator says at this path of its admin API.
     pub(crate) fn ask_sim(&self, path: &str) -> Result<Value> {
         answer(ureq::get(format!("{}{path}", self.sim_url)).call(), path)
-    }
-
-    /// Changes the simulator at this path of its admin API.
-    pub(crate) fn put_sim(&self, path: &str, body: &Value) -> Result<Value> {
-        let request = ureq::put(format!("{}{path}", self.sim_url));
-        tell(request, path, body)
     }
 
     /// Tells the simulator something at this path of its admin API.
@@ -324,15 +315,6 @@ impl Rig {
             std::thread::sleep(pause);
         }
     }
-}
-
-fn tell(
-    request: ureq::RequestBuilder<ureq::typestate::WithBody>,
-    path: &str,
-    body: &Value,
-) -> Result<Value> {
-    let request = request.content_type("application/json");
-    answer(request.send(body.to_string()), path)
 }
 
 /// A simulator with this access key, and where it answers.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kerf_api::ecsnodeclass::Policy;
-use kerf_api::ecsnodeclass::policy::POLICY_KEY_DEFAULT;
+use kerf_api::ecsnodeclass::policy::{ConfigMapSource, POLICY_KEY_DEFAULT};
 use kerf_api::names::label;
 use kube::runtime::reflector::{ObjectRef, Store};
 
@@ -32,13 +32,8 @@ pub(super) fn bytes(policy: &Policy, context: &Context) -> Result<Vec<u8>, Strin
         }
         return Ok(joined);
     }
-    let name = source.name.as_deref().unwrap_or_default();
-    read_key(
-        name,
-        source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
-        config_maps,
-        namespace,
-    )
+    let (name, key) = whole(source);
+    read_key(name, key, config_maps, namespace)
 }
 
 /// The signature that lies beside the component, where there is one: in a file or under a key that ends in `.sig`. Of parts
@@ -52,10 +47,7 @@ pub(super) fn signature(policy: &Policy, context: &Context) -> Option<Vec<u8>> {
     let source = policy.source.config_map.as_ref()?;
     let (name, key) = match source.shards.as_ref().and_then(|all| all.first()) {
         Some(first) => (first.name.as_str(), first.key.as_str()),
-        None => (
-            source.name.as_deref().unwrap_or_default(),
-            source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
-        ),
+        None => whole(source),
     };
     let namespace = context.settings.namespace.as_str();
     let place = ObjectRef::new(name).within(namespace);
@@ -68,6 +60,14 @@ pub(super) fn signature(policy: &Policy, context: &Context) -> Option<Vec<u8>> {
     let text = config_map.data.as_ref();
     let text = text.and_then(|data| data.get(&key));
     binary.or_else(|| text.map(|it| it.clone().into_bytes()))
+}
+
+/// The ConfigMap and the key of a component that is in one piece.
+fn whole(source: &ConfigMapSource) -> (&str, &str) {
+    (
+        source.name.as_deref().unwrap_or_default(),
+        source.key.as_deref().unwrap_or(POLICY_KEY_DEFAULT),
+    )
 }
 
 /// Only what lies in the operator's folder is read: who may edit an ECSNodeClass must not see our other files.

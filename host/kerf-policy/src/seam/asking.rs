@@ -2,7 +2,7 @@
 //! memory of answers.
 
 use crate::chain::{Chain, ChainError, Now, PolicyRun};
-use crate::view::{PoolView, Shape};
+use crate::view::{Heard, PoolView, Shape, place_of};
 use kerf_core::ids::NodePoolName;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlannedClaim;
@@ -89,14 +89,8 @@ fn kinds(inquiries: &[Inquiry<'_>]) -> Vec<Vec<usize>> {
     let mut kinds: Vec<Vec<usize>> = Vec::new();
     let mut known = HashMap::new();
     for (place, inquiry) in inquiries.iter().enumerate() {
-        let claim = inquiry.claim;
-        let lies = (
-            Arc::as_ptr(&claim.offerings).addr(),
-            Arc::as_ptr(&claim.requirements).addr(),
-        );
-        let kind = *known
-            .entry((&inquiry.pool.name, lies))
-            .or_insert(kinds.len());
+        let key = (&inquiry.pool.name, place_of(inquiry.claim));
+        let kind = *known.entry(key).or_insert(kinds.len());
         if kind == kinds.len() {
             kinds.push(Vec::new());
         }
@@ -120,16 +114,14 @@ impl<'a, V: Fn(&'a NodePool) -> PoolView<'a>> Asker<'_, 'a, V> {
         let view = view.or_insert_with(|| (self.view)(inquiry.pool));
         let mut question = view.question(inquiry.claim);
         let verdict = inquiry.chain.select_in(&mut question, self.now)?;
-        let heard = Some((verdict.scores, verdict.exclusions));
+        let heard = (verdict.scores, verdict.exclusions);
         let shape = question.shape;
         // Claims of one shape mostly hear the same, and hearing it again changes nothing.
-        let said = match shape.heard == heard {
+        let said = match shape.heard.as_ref() == Some(&heard) {
             true => Said::default(),
-            false => {
-                shape.heard = heard;
-                said(shape, inquiry.claim)
-            }
+            false => said(&heard, shape, inquiry.claim),
         };
+        shape.heard = Some(heard);
         Ok(Answer {
             runs: verdict.runs,
             said,
@@ -138,11 +130,8 @@ impl<'a, V: Fn(&'a NodePool) -> PoolView<'a>> Asker<'_, 'a, V> {
 }
 
 /// What was heard as bars and scores.
-fn said(shape: &Shape, claim: &PlannedClaim) -> Said {
+fn said((scores, exclusions): &Heard, shape: &Shape, claim: &PlannedClaim) -> Said {
     let mut said = Said::default();
-    let Some((scores, exclusions)) = &shape.heard else {
-        return said;
-    };
     let offering = |candidate: usize, i: usize| &claim.offerings[shape.place(candidate, i)];
     for (policy, exclusion) in exclusions {
         let one = exclusion.offering.map(|i| offering(exclusion.candidate, i));
