@@ -56,9 +56,12 @@ impl Tracker {
     pub fn observe(&mut self, pod: &Pod, is_deleted: bool) -> Option<String> {
         let (key, stage, node) = place(pod)?;
         if is_deleted {
-            // A pod that had finished left then, not now.
+            // A pod that was leaving or had finished was noted then (Karpenter: same). One that is gone without a
+            // word, by a forced deletion, is noted now.
             let before = self.stages.remove(&key);
-            return (before != Some(Stage::Finished)).then_some(node);
+            return before
+                .is_none_or(|before| before == Stage::Bound)
+                .then_some(node);
         }
         let before = self.stages.insert(key, stage);
         before.is_none_or(|before| before < stage).then_some(node)
@@ -169,6 +172,7 @@ async fn write(claim: &NodeClaim, at: Timestamp, context: &Context) -> Result<()
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{PodSpec, PodStatus};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
 
@@ -203,6 +207,18 @@ mod tests {
         assert!(tracker.observe(&pod("a", "Running"), false).is_none());
         assert!(tracker.observe(&pod("a", "Succeeded"), false).is_some());
         assert!(tracker.observe(&pod("a", "Succeeded"), true).is_none());
+    }
+
+    #[test]
+    fn leaving_counts_when_it_begins_and_not_again_when_it_ends() {
+        let mut tracker = Tracker::default();
+        tracker.reset(&[pod("a", "Running"), pod("b", "Running")]);
+        let mut leaving = pod("a", "Running");
+        leaving.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+
+        assert!(tracker.observe(&leaving, false).is_some());
+        assert_eq!(tracker.observe(&leaving, true), None);
+        assert!(tracker.observe(&pod("b", "Running"), true).is_some());
     }
 
     #[test]
