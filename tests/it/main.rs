@@ -29,6 +29,7 @@ mod node_class_fields;
 mod plugin;
 mod policies;
 mod prometheus;
+mod registry;
 mod release;
 mod rules;
 mod scenarios;

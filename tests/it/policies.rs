@@ -90,7 +90,7 @@ pub(crate) fn until_policy(stage: &Stage, state: &str, error: &str) {
 }
 
 /// A pod that fits on no node of an earlier one; the instance type of the node that it gets.
-fn launch_one(stage: &Stage, name: &str) -> String {
+pub(crate) fn launch_one(stage: &Stage, name: &str) -> String {
     let before: Vec<String> = stage
         .list::<NodeClaim>()
         .iter()

@@ -2,7 +2,7 @@
 # Builds the servers that the tests run against, from the Go modules beside this file.
 #
 #   build.sh            everything that host/control-plane starts
-#   build.sh --all      helm too, which only the chart's tests need
+#   build.sh --all      helm and a registry too, which only some tests need
 #   build.sh NAME ...   only these
 #
 # It also fetches upstream's definitions (karpenter/), which one test compares ours with.
@@ -26,7 +26,8 @@ source_of() {
     kube-*) echo "kubernetes k8s.io/kubernetes/cmd/$1" ;;
     kwok) echo "kwok sigs.k8s.io/kwok/cmd/kwok" ;;
     helm) echo "helm helm.sh/helm/v4/cmd/helm" ;;
-    *) echo "build.sh: no such binary: $1 (known: ${servers[*]} helm)" >&2; return 1 ;;
+    registry) echo "registry ." ;;
+    *) echo "build.sh: no such binary: $1 (known: ${servers[*]} helm registry)" >&2; return 1 ;;
   esac
 }
 
@@ -44,7 +45,7 @@ version_flags() {
 }
 
 stamp_of() {
-  { cat "$tools/$1/go.mod" "$tools/$1/go.sum" "$tools/build.sh"; go version; } | sha256sum | cut -d' ' -f1
+  { find "$tools/$1" -type f | sort | xargs cat; cat "$tools/build.sh"; go version; } | sha256sum | cut -d' ' -f1
 }
 
 # One binary at a time: `go build` uses all cores by itself, and linking two servers at once needs 3 GiB.
@@ -71,7 +72,7 @@ build() {
 
 case ${1:-} in
   -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
-  --all) names=("${servers[@]}" helm) ;;
+  --all) names=("${servers[@]}" helm registry) ;;
   '') names=("${servers[@]}") ;;
   *) names=("$@") ;;
 esac

@@ -35,6 +35,7 @@ pub mod metrics;
 pub mod node_class;
 pub mod node_overlay;
 pub mod node_pool;
+pub mod oci;
 pub mod patch;
 pub mod pod_events;
 pub mod policies;

@@ -3,6 +3,7 @@
 //! Compiling happens on a thread that may block; whatever fails, the version that served goes on serving.
 
 mod declared;
+mod pulls;
 pub mod report;
 mod source;
 mod user_data;
@@ -12,12 +13,12 @@ pub use declared::spec;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
+use kerf_api::ecsnodeclass::{EcsNodeClass, Policy};
 use kerf_api::names::event;
 use kerf_policy::{
     CircuitState, Compiler, Engine, Listener, PolicyKey, PolicySpec, PolicyState, PolicyStatus,
-    Registry,
+    Registry, Stage,
 };
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
@@ -25,29 +26,36 @@ use tokio::sync::OnceCell;
 
 use crate::context::Context;
 use crate::reconciler::Trigger;
+use pulls::{Found, Pulls};
 
 /// The policies of all classes of this process.
 #[derive(Debug)]
 pub struct Policies {
     registry: Arc<Registry>,
+    pulls: Pulls,
     /// Of the API server, such as 1.36; asked for when the first user data is written.
     kubernetes_version: Arc<OnceCell<String>>,
 }
 
 impl Policies {
-    /// Starts the host. What one of the `keys` signed needs no digest. `trigger` is where to ask for a look at a class, one of whose policies begins to fail or answers again.
+    /// Starts the host. What one of the `keys` signed needs no digest; registries may be of a CA of `roots` (PEM) too.
+    /// `trigger` is where to ask for a look at a class, one of whose policies begins to fail, answers again or has come from
+    /// its registry.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly.
     pub fn start(
         compiler: Option<Arc<Compiler>>,
         keys: Vec<PolicyKey>,
+        roots: Option<Arc<[u8]>>,
         trigger: Trigger<EcsNodeClass>,
     ) -> Result<Self, String> {
         let engine =
             Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
+        let pulls = Pulls::new(roots, trigger.clone());
         let listener = Listener::new(move |class| trigger.send(ObjectRef::new(class)));
         Ok(Self {
+            pulls,
             registry: Arc::new(Registry::new(engine).telling(listener).trusting(keys)),
             kubernetes_version: Arc::default(),
         })
@@ -62,6 +70,23 @@ impl Policies {
     /// Forgets the policies of a class that was deleted.
     pub fn remove(&self, class: &str) {
         self.registry.remove(class);
+        self.pulls.retain(class, &[]);
+    }
+
+    fn wanted(&self, class: &str, policy: &Policy, context: &Context) -> (PolicySpec, Source) {
+        let (mut spec, problem) = declared::spec(policy);
+        spec.signature = source::signature(policy, context);
+        let source = match (problem, &policy.source.oci) {
+            (Some(problem), _) => Source::Failed(problem),
+            (None, Some(oci)) => {
+                let name = (class, policy.name.as_str());
+                Source::Pulled(self.pulls.look(name, oci, context, Instant::now()))
+            }
+            (None, None) => {
+                source::bytes(policy, context).map_or_else(Source::Failed, Source::Bytes)
+            }
+        };
+        (spec, source)
     }
 
     /// Brings the host to what the class declares; returns what to write into the status. Never fails: what does not
@@ -69,20 +94,16 @@ impl Policies {
     pub async fn sync(&self, class: &EcsNodeClass, context: &Context) -> Vec<status::PolicyStatus> {
         let name = class.name_any();
         let before = self.registry.statuses(&name, Instant::now());
-        let wanted = class.spec.policies.iter().map(|policy| {
-            let (mut spec, problem) = declared::spec(policy);
-            spec.signature = source::signature(policy, context);
-            let bytes = match problem {
-                Some(problem) => Err(problem),
-                None => source::bytes(policy, context),
-            };
-            (spec, bytes)
-        });
-        let wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)> = wanted.collect();
-        let registry = Arc::clone(&self.registry);
+        let wanted = class.spec.policies.iter();
+        let wanted: Vec<(PolicySpec, Source)> = wanted
+            .map(|policy| self.wanted(&name, policy, context))
+            .collect();
+        let names: Vec<&str> = wanted.iter().map(|(spec, _)| spec.name.as_str()).collect();
+        self.pulls.retain(&name, &names);
+        let (registry, pulls) = (Arc::clone(&self.registry), self.pulls.clone());
         let class_name = name.clone();
-        let synced =
-            tokio::task::spawn_blocking(move || update(&registry, &class_name, wanted)).await;
+        let update = move || update(&registry, &pulls, &class_name, wanted);
+        let synced = tokio::task::spawn_blocking(update).await;
         if let Err(error) = synced {
             tracing::error!(nodeclass = %name, %error, "the policy host died while it loaded a policy; what served before serves");
         }
@@ -96,16 +117,46 @@ impl Policies {
     }
 }
 
-fn update(registry: &Registry, class: &str, wanted: Vec<(PolicySpec, Result<Vec<u8>, String>)>) {
+/// What there is of a component.
+#[derive(Debug)]
+enum Source {
+    Bytes(Vec<u8>),
+    Pulled(Found),
+    Failed(String),
+}
+
+fn update(registry: &Registry, pulls: &Pulls, class: &str, wanted: Vec<(PolicySpec, Source)>) {
     let names: Vec<String> = wanted.iter().map(|(spec, _)| spec.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     registry.retain(class, &names);
     for (spec, source) in wanted {
         match source {
             // The error is in the registry's status, where the caller reads it.
-            Ok(bytes) => drop(registry.update(class, spec, &bytes)),
-            Err(reason) => registry.fail(class, spec, &reason),
+            Source::Bytes(bytes) => drop(registry.update(class, spec, &bytes)),
+            Source::Pulled(found) => take(registry, pulls, class, spec, found),
+            Source::Failed(reason) => registry.fail(class, spec, &reason),
         }
+    }
+}
+
+fn take(registry: &Registry, pulls: &Pulls, class: &str, spec: PolicySpec, found: Found) {
+    match found {
+        Found::Bytes(bytes) => {
+            let name = spec.name.clone();
+            drop(registry.update(class, spec, &bytes));
+            pulls.taken(class, &name);
+        }
+        Found::Known(source) if registry.renew(class, &spec, source) => {}
+        Found::Known(_) => {
+            pulls.forget(class, &spec.name);
+            registry.wait(
+                class,
+                spec,
+                "it is pulled again for what the entry asks now",
+            );
+        }
+        Found::Coming(reason) => registry.wait(class, spec, &reason),
+        Found::Failed(reason) => registry.fail(class, spec, &reason),
     }
 }
 
@@ -160,13 +211,21 @@ fn failure_note(then: Option<&PolicyStatus>, now: &PolicyStatus) -> Option<Strin
     let error = now
         .last_error
         .as_ref()
-        .filter(|_| is_news && now.state != PolicyState::Ready)?;
+        .filter(|_| is_news && matches!(now.state, PolicyState::Stale | PolicyState::Failed))?;
     let goes_on = if now.digest.is_some() {
         "; the version before goes on serving"
     } else {
         ""
     };
     Some(format!("policy {}: {error}{goes_on}", now.name))
+}
+
+/// How far the declared version came.
+fn stage(policy: &PolicyStatus) -> Option<Stage> {
+    match policy.misses {
+        Some(misses) => misses.before(),
+        None => Some(Stage::Active),
+    }
 }
 
 fn to_status(policy: &PolicyStatus, before: &[status::PolicyStatus]) -> status::PolicyStatus {
@@ -185,6 +244,7 @@ fn to_status(policy: &PolicyStatus, before: &[status::PolicyStatus]) -> status::
         digest,
         version: policy.version.clone(),
         state: status::PolicyState::from(policy.state.as_str()),
+        stage: stage(policy).map(|it| status::PolicyStage::from(it.as_str())),
         last_error: policy.last_error.clone(),
         circuit: Some(match policy.circuit {
             CircuitState::Closed => PolicyCircuit::Closed,

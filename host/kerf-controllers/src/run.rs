@@ -118,6 +118,7 @@ pub async fn run(
         policies: Policies::start(
             settings.policy_compiler.clone(),
             settings.policy_keys.clone(),
+            settings.registry_roots.clone(),
             intake.class_trigger(),
         )
         .map_err(StartError::Policies)?,

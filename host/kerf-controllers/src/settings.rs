@@ -78,6 +78,8 @@ pub struct Settings {
     pub policy_folder: Option<PathBuf>,
     /// Whose signatures count.
     pub policy_keys: Vec<PolicyKey>,
+    /// CAs, in PEM, that registries of policies may have besides the system's.
+    pub registry_roots: Option<Arc<[u8]>>,
     /// What compiles policies; without it, this process does.
     pub policy_compiler: Option<Arc<Compiler>>,
     /// The failpoint to stop at; only test builds heed it.
@@ -128,6 +130,7 @@ impl Settings {
             has_pod_metrics: false,
             policy_folder: None,
             policy_keys: Vec::new(),
+            registry_roots: None,
             policy_compiler: None,
             failpoint: None,
         }

@@ -159,10 +159,10 @@ fn ask<A>(
         is_from_memo: false,
     };
     let Some(serving) = &link.serving else {
-        let reason = link
-            .load_error
-            .clone()
-            .unwrap_or_else(|| "no version was loaded yet".into());
+        let reason = match &link.obstacle {
+            Some(obstacle) => obstacle.reason.clone(),
+            None => "no version was loaded yet".to_owned(),
+        };
         return no_call(RunResult::NotLoaded { reason });
     };
     let key = Key {

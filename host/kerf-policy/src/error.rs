@@ -21,7 +21,7 @@ pub enum LoadError {
         next_step: &'static str,
     },
     #[error(
-        "the packed component is damaged: {0}; pack it again, with `kerf plugin publish` or `zstd`"
+        "the packed component is damaged: {0}; pack it again, with `kerf plugin publish`, `zstd` or `gzip`"
     )]
     Packed(String),
     #[error(

@@ -30,6 +30,7 @@ mod selection;
 mod signature;
 mod smoke;
 mod spec;
+mod stage;
 mod ticker;
 mod view;
 mod wasi;
@@ -62,4 +63,5 @@ pub use signature::{ParseKeyError, PolicyKey, verify as verify_signature};
 pub use spec::{
     CallCounts, CircuitState, FailurePolicy, Mode, PolicySpec, PolicyState, PolicyStatus,
 };
+pub use stage::Stage;
 pub use wasi::Wasi;

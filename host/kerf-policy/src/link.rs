@@ -10,6 +10,7 @@ use crate::memo::Fingerprint;
 use crate::policy::Policy;
 use crate::registry::Loaded;
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
+use crate::stage::Obstacle;
 use crate::wasi::Wasi;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +71,7 @@ pub(crate) struct Link {
     pub(crate) source: Option<PolicyDigest>,
     pub(crate) serving: Option<Arc<Serving>>,
     /// Why the newest version or configuration does not serve.
-    pub(crate) load_error: Option<String>,
+    pub(crate) obstacle: Option<Obstacle>,
     /// What was refused, so that it is not tried at every reconciliation.
     pub(crate) refused: Option<Refused>,
 }
@@ -89,9 +90,9 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// `None` for a failure that another try may not have, such as a time-out on a busy machine.
-    pub(crate) fn new(spec: &PolicySpec, bytes: &[u8], error: &LoadError) -> Option<Self> {
+    pub(crate) fn new(spec: &PolicySpec, source: PolicyDigest, error: &LoadError) -> Option<Self> {
         (!error.is_transient()).then(|| Self {
-            digest: PolicyDigest::of(bytes),
+            digest: source,
             hook: spec.hook,
             pin: spec.digest,
             wasi: spec.wasi,
@@ -101,13 +102,13 @@ impl Refused {
         })
     }
 
-    /// Whether `spec` and `bytes` are what was refused.
-    pub(crate) fn is_same(&self, spec: &PolicySpec, bytes: &[u8]) -> bool {
+    /// Whether `spec` and the source of this digest are what was refused.
+    pub(crate) fn is_same(&self, spec: &PolicySpec, source: PolicyDigest) -> bool {
         self.hook == spec.hook
             && (self.pin, self.wasi) == (spec.digest, spec.wasi)
             && self.signature == spec.signature
             && self.config == spec.config
-            && self.digest == PolicyDigest::of(bytes)
+            && self.digest == source
     }
 }
 
@@ -119,7 +120,7 @@ impl Link {
         source: PolicyDigest,
     ) -> Option<(Arc<Serving>, Loaded)> {
         let is_same = self.source == Some(source)
-            && self.load_error.is_none()
+            && self.obstacle.is_none()
             && (self.spec.hook, self.spec.digest, self.spec.wasi)
                 == (spec.hook, spec.digest, spec.wasi)
             && self.spec.signature == spec.signature
@@ -147,7 +148,9 @@ impl Link {
     }
 
     pub(crate) fn status(&self, now: Instant) -> PolicyStatus {
-        let state = match (&self.serving, &self.load_error) {
+        let obstacle = self.obstacle.as_ref();
+        let state = match (&self.serving, obstacle) {
+            (_, Some(obstacle)) if obstacle.is_wait => PolicyState::Loading,
             (Some(_), None) => PolicyState::Ready,
             (Some(_), Some(_)) => PolicyState::Stale,
             (None, _) => PolicyState::Failed,
@@ -160,7 +163,8 @@ impl Link {
             digest: self.digest(),
             version: serving.map(|it| it.policy.metadata().version.clone()),
             state,
-            last_error: self.load_error.clone().or_else(call_error),
+            misses: obstacle.map(|it| it.misses),
+            last_error: obstacle.map(|it| it.reason.clone()).or_else(call_error),
             circuit: serving.map_or(CircuitState::Closed, |it| it.record.circuit.state(now)),
             counts: serving.map(|it| it.record.counts()).unwrap_or_default(),
         }

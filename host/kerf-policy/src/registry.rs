@@ -16,6 +16,7 @@ use crate::policy::{Metadata, Policy};
 use crate::signature::{self, PolicyKey};
 use crate::smoke;
 use crate::spec::{PolicySpec, PolicyStatus};
+use crate::stage::{Obstacle, Stage};
 use crate::wasi::Wasi;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -84,7 +85,7 @@ impl Registry {
         self
     }
 
-    /// Makes `bytes`, a component or one packed with zstd, serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
+    /// Makes `bytes`, a component or one packed with zstd or gzip, serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
     /// settings that concern only the host (order, mode, failure policy, limits, pools), and the status says why.
     ///
     /// Takes 50 to 200 ms for a Rust policy and seconds for interpreters: call it on a thread that may block.
@@ -96,60 +97,94 @@ impl Registry {
     ) -> Result<Loaded, LoadError> {
         let mut compiled = self.lock_swap();
         let source = PolicyDigest::of(bytes);
-        let link = self.find(node_class, &spec.name);
-        if let Some((serving, loaded)) = link.as_ref().and_then(|it| it.serves(&spec, source)) {
-            let link = Link {
-                spec,
-                source: Some(source),
-                serving: Some(serving),
-                load_error: None,
-                refused: None,
-            };
-            self.put(node_class, link);
-            return Ok(loaded);
+        if let Some(known) = self.known(node_class, &spec, source) {
+            return known;
         }
-        let (old, refused) = match link {
-            Some(link) => (link.serving.clone(), link.refused.clone()),
-            None => (None, None),
-        };
-        let (serving, refused, outcome) = match refused.filter(|it| it.is_same(&spec, bytes)) {
-            Some(refused) => (old, Some(refused.clone()), Err(refused.error)),
-            None => match self.load(&mut compiled, (node_class, &spec), bytes, old.as_ref()) {
-                Ok((serving, loaded)) => (Some(serving), None, Ok(loaded)),
-                Err(error) => (old, Refused::new(&spec, bytes, &error), Err(error)),
-            },
-        };
-        let load_error = outcome.as_ref().err().map(ToString::to_string);
-        self.put(
-            node_class,
-            Link {
+        let old = self.serving(node_class, &spec.name);
+        let outcome = self.load(&mut compiled, (node_class, &spec), bytes, old.as_ref());
+        let link = match &outcome {
+            Ok((serving, _)) => Link {
+                source: Some(source),
+                serving: Some(Arc::clone(serving)),
+                obstacle: None,
+                refused: None,
                 spec,
-                source: outcome.is_ok().then_some(source),
-                serving,
-                load_error,
-                refused,
             },
-        );
+            Err(error) => Link {
+                source: None,
+                serving: old,
+                obstacle: Some(Obstacle::of(error)),
+                refused: Refused::new(&spec, source, error),
+                spec,
+            },
+        };
+        self.put(node_class, link);
         compiled.retain(|_, policy| policy.strong_count() > 0);
-        outcome
+        outcome.map(|(_, loaded)| loaded)
+    }
+
+    /// As `update` with a source that it was given before, whose bytes need not be had again. False when they must: another
+    /// entry asks for something else of them.
+    pub fn renew(&self, node_class: &str, spec: &PolicySpec, source: PolicyDigest) -> bool {
+        let _one_at_a_time = self.lock_swap();
+        self.known(node_class, spec, source).is_some()
     }
 
     /// Notes that the source of a policy could not be had; what served before goes on serving.
     pub fn fail(&self, node_class: &str, spec: PolicySpec, reason: &str) {
+        self.miss(node_class, spec, reason, false);
+    }
+
+    /// Notes that the source of a policy is on its way; what served before goes on serving.
+    pub fn wait(&self, node_class: &str, spec: PolicySpec, reason: &str) {
+        self.miss(node_class, spec, reason, true);
+    }
+
+    fn miss(&self, node_class: &str, spec: PolicySpec, reason: &str, is_wait: bool) {
         let _one_at_a_time = self.lock_swap();
-        let serving = self
-            .find(node_class, &spec.name)
-            .and_then(|link| link.serving.clone());
-        self.put(
-            node_class,
-            Link {
-                spec,
-                source: None,
-                serving,
-                load_error: Some(reason.to_owned()),
-                refused: None,
-            },
-        );
+        let link = Link {
+            source: None,
+            serving: self.serving(node_class, &spec.name),
+            obstacle: Some(Obstacle {
+                misses: Stage::Fetched,
+                reason: reason.to_owned(),
+                is_wait,
+            }),
+            refused: None,
+            spec,
+        };
+        self.put(node_class, link);
+    }
+
+    /// What came of this source and an entry that asks for the same before: neither has to be tried again.
+    fn known(
+        &self,
+        node_class: &str,
+        spec: &PolicySpec,
+        source: PolicyDigest,
+    ) -> Option<Result<Loaded, LoadError>> {
+        let link = self.find(node_class, &spec.name)?;
+        let (source, serving, refused, outcome) = match link.serves(spec, source) {
+            Some((serving, loaded)) => (Some(source), Some(serving), None, Ok(loaded)),
+            None => {
+                let refused = link.refused.clone().filter(|it| it.is_same(spec, source))?;
+                let error = refused.error.clone();
+                (None, link.serving.clone(), Some(refused), Err(error))
+            }
+        };
+        let link = Link {
+            spec: spec.clone(),
+            source,
+            serving,
+            obstacle: outcome.as_ref().err().map(Obstacle::of),
+            refused,
+        };
+        self.put(node_class, link);
+        Some(outcome)
+    }
+
+    fn serving(&self, node_class: &str, name: &str) -> Option<Arc<Serving>> {
+        self.find(node_class, name)?.serving.clone()
     }
 
     /// Drops the policies of a NodeClass that are not in `names`.
@@ -198,6 +233,7 @@ impl Registry {
         let is_signed = self.check_signature(spec, bytes)?;
         if spec.hook == Hook::BootstrapUserData
             && spec.digest.is_none()
+            && !spec.has_pinned_source
             && !is_signed
             && !self.allows_unpinned_bootstrap
         {

@@ -3,6 +3,7 @@
 use crate::digest::PolicyDigest;
 use crate::hook::Hook;
 use crate::limits::CallLimits;
+use crate::stage::Stage;
 use crate::wasi::Wasi;
 use std::collections::BTreeSet;
 
@@ -31,6 +32,8 @@ pub struct PolicySpec {
     pub hook: Hook,
     /// The only version that may be loaded, when there is a pin.
     pub digest: Option<PolicyDigest>,
+    /// The source names its content by digest, as an artifact of a registry does: no other version can come of it.
+    pub has_pinned_source: bool,
     /// Lower ones are asked earlier; equal ones by name.
     pub order: i32,
     /// `None` means the policy's own default.
@@ -56,6 +59,7 @@ impl PolicySpec {
             name: name.to_owned(),
             hook,
             digest: None,
+            has_pinned_source: false,
             order: 0,
             config: None,
             failure_policy,
@@ -75,6 +79,8 @@ impl PolicySpec {
 /// Whether a version of the policy serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyState {
+    /// The version that the NodeClass asks for is on its way; an older one may serve.
+    Loading,
     /// The version that the NodeClass asks for serves.
     Ready,
     /// A newer version or configuration did not load; an older one serves.
@@ -87,6 +93,7 @@ impl PolicyState {
     /// The name in the status of an ECSNodeClass.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Loading => "Loading",
             Self::Ready => "Ready",
             Self::Stale => "Stale",
             Self::Failed => "Failed",
@@ -126,6 +133,8 @@ pub struct PolicyStatus {
     /// What the component calls its version.
     pub version: Option<String>,
     pub state: PolicyState,
+    /// What the version that the NodeClass asks for does not reach; none when it serves.
+    pub misses: Option<Stage>,
     /// Why it is not `Ready`, or how the last call failed; gone with the next success.
     pub last_error: Option<String>,
     pub circuit: CircuitState,

@@ -249,6 +249,9 @@ pub(crate) struct Controller {
     /// needs no digest, and a signature by another key is refused.
     #[arg(long, env = "KERF_POLICY_KEY_DIR")]
     pub(crate) policy_key_dir: Option<PathBuf>,
+    /// File with the CAs (PEM) that registries of policies may have besides the system's.
+    #[arg(long, env = "KERF_REGISTRY_CA_BUNDLE")]
+    pub(crate) registry_ca_bundle: Option<PathBuf>,
     /// Folder that keeps the machine code of policies, so that a restart compiles none. It is made when it is not there, and
     /// must be this user's alone. Default: kerf-policies in the folder for temporary files.
     #[arg(long, env = "KERF_POLICY_CACHE_DIR")]

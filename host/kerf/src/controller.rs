@@ -1,11 +1,13 @@
 //! `kerf controller`: from arguments to a running controller.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
 use kerf_cloud::provider::config::ProviderConfig;
 use kerf_controllers::hot::{Batching, SetLevel};
+use kerf_controllers::oci::Registries;
 use kerf_controllers::settings::{RepairPolicy, Settings};
 use kerf_controllers::{Leadership, Listen};
 use kerf_policy::{Artifacts, Compiler};
@@ -51,6 +53,9 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
     };
     if let Some(folder) = &args.policy_key_dir {
         settings.policy_keys = policy_keys::read(folder)?;
+    }
+    if let Some(file) = &args.registry_ca_bundle {
+        settings.registry_roots = Some(registry_roots(file)?);
     }
     let leadership = if process.disable_leader_election {
         Leadership::Alone
@@ -151,6 +156,14 @@ fn settings(args: &Controller) -> Settings {
         kerf_core::sabotage::choose(sabotage);
     }
     settings
+}
+
+/// A bundle without a certificate is refused here rather than at the first pull.
+fn registry_roots(file: &Path) -> anyhow::Result<Arc<[u8]>> {
+    let what = || format!("--registry-ca-bundle {}", file.display());
+    let roots = std::fs::read(file).with_context(what)?;
+    Registries::new(Some(&roots)).with_context(what)?;
+    Ok(roots.into())
 }
 
 /// Without a folder that is ours, policies are compiled anew at each start.

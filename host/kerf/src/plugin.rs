@@ -9,6 +9,7 @@ mod cluster;
 mod component;
 mod dev;
 mod publish;
+mod push;
 mod question;
 mod replay;
 mod run;

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use look::Look;
 use screen::Screen;
@@ -77,9 +78,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Ctrl-C, SIGTERM and SIGHUP set the flag; whoever waits looks at it.
 fn interrupts() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    ctrlc::set_handler(move || set.store(true, Ordering::Relaxed))
-        .context("cannot listen for Ctrl-C")?;
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))
+            .context("cannot listen for Ctrl-C")?;
+    }
     Ok(flag)
 }
 

@@ -9,6 +9,8 @@ use std::thread;
 
 use control_plane::{ControlPlane, Options};
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 fn main() -> ExitCode {
     match run() {
@@ -26,7 +28,12 @@ fn run() -> Result<(), Box<dyn Error>> {
     let end_on_signal = end.clone();
     // Set up first: a signal during the start must not skip the clean-up.
     // A second signal finds nobody who listens, which is fine.
-    ctrlc::set_handler(move || end_on_signal.send(()).unwrap_or_default())?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            end_on_signal.send(()).unwrap_or_default();
+        }
+    });
     let control_plane = ControlPlane::start(Options::default())?;
     let place = json!({
         "kubeconfig": control_plane.kubeconfig_path(),

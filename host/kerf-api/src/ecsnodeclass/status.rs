@@ -87,6 +87,24 @@ open_enum! {
 }
 
 open_enum! {
+    /// The states that a policy's version passes before it serves, in this order.
+    PolicyStage {
+        /// Its bytes are here.
+        Fetched = "Fetched",
+        /// They are a component of this contract, of the right digest and with the signature that is asked for.
+        Verified = "Verified",
+        /// There is machine code.
+        Compiled = "Compiled",
+        /// It said its name, its version and what its configuration looks like.
+        Described = "Described",
+        /// It accepted its configuration.
+        ConfigValid = "ConfigValid",
+        /// It answered a trial call, and serves.
+        Active = "Active",
+    }
+}
+
+open_enum! {
     /// Whether a policy is still asked.
     PolicyCircuit {
         /// It is asked.
@@ -112,6 +130,9 @@ pub struct PolicyStatus {
     pub version: Option<String>,
     /// What the policy is doing.
     pub state: PolicyState,
+    /// How far the version that is declared came; not set when not even its bytes are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<PolicyStage>,
     /// What went wrong last; stays until the next success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,

@@ -47,6 +47,16 @@ names! {
     CAPACITY_RESERVATION_RESOLVED = "CapacityReservationResolved";
     /// ECSNodeClass: the RAM role of the instances exists.
     RAM_ROLE_RESOLVED = "RAMRoleResolved";
+    /// ECSNodeClass with policies: the bytes of each declared version are here. Informational, as the next four.
+    POLICIES_FETCHED = "PoliciesFetched";
+    /// ECSNodeClass with policies: each declared version is a component of the right digest, contract and signature.
+    POLICIES_VERIFIED = "PoliciesVerified";
+    /// ECSNodeClass with policies: each declared version is compiled.
+    POLICIES_COMPILED = "PoliciesCompiled";
+    /// ECSNodeClass with policies: each declared version described itself.
+    POLICIES_DESCRIBED = "PoliciesDescribed";
+    /// ECSNodeClass with policies: each declared version accepted its configuration.
+    POLICIES_CONFIG_VALID = "PoliciesConfigValid";
     /// ECSNodeClass: every policy is loaded and serves. Informational; failurePolicy decides what a failing one means.
     POLICIES_READY = "PoliciesReady";
     /// CapacityBuffer: the pods that it stands for are known.

@@ -5,7 +5,8 @@ use kerf_api::condition::{Condition, ConditionStatus, Conditions};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::policy::{FailurePolicy, Policy, PolicyMode};
 use kerf_api::ecsnodeclass::status::{
-    EcsNodeClassStatus, ImageStatus, PolicyState, PolicyStatus, SecurityGroupStatus, VSwitchStatus,
+    EcsNodeClassStatus, ImageStatus, PolicyStage, PolicyState, PolicyStatus, SecurityGroupStatus,
+    VSwitchStatus,
 };
 use kerf_api::names::{condition, reason};
 use kerf_cloud::provider::class::{ResolveKind, ResolveProblem, ResolvedNodeClass};
@@ -95,8 +96,8 @@ pub fn status(
 
 /// Not loaded comes before not answering: it is what has to be mended first.
 fn set_policies(conditions: &mut Conditions, declared: &[Policy], policies: &[PolicyStatus]) {
-    let is_loaded =
-        |it: &&PolicyStatus| !matches!(it.state, PolicyState::Failed | PolicyState::Stale);
+    set_stages(conditions, policies);
+    let is_loaded = |it: &&PolicyStatus| it.state == PolicyState::Ready;
     let unloaded = policies.iter().filter(|it| !is_loaded(it)).map(|it| {
         let error = it.last_error.as_deref().unwrap_or("not loaded");
         format!("policy {}: {error}", it.name)
@@ -108,8 +109,11 @@ fn set_policies(conditions: &mut Conditions, declared: &[Policy], policies: &[Po
         Some(format!("policy {}: {error}; {what_follows}", it.name))
     });
     let silent: Vec<String> = silent.collect();
+    let is_coming = |it: &PolicyStatus| it.state == PolicyState::Loading;
     let (reason, problems) = if unloaded.is_empty() {
         (reason::POLICY_CALL_FAILED, silent)
+    } else if policies.iter().filter(|it| !is_loaded(it)).all(is_coming) {
+        (reason::POLICY_LOADING, unloaded)
     } else {
         (reason::POLICY_LOAD_FAILED, unloaded)
     };
@@ -117,6 +121,46 @@ fn set_policies(conditions: &mut Conditions, declared: &[Policy], policies: &[Po
         conditions.set_true(condition::POLICIES_READY);
     } else {
         conditions.set_false(condition::POLICIES_READY, reason, &problems.join("; "));
+    }
+}
+
+/// The condition of each state of a swap but the last, whose condition is PoliciesReady.
+const STAGES: [(PolicyStage, &str); 5] = [
+    (PolicyStage::Fetched, condition::POLICIES_FETCHED),
+    (PolicyStage::Verified, condition::POLICIES_VERIFIED),
+    (PolicyStage::Compiled, condition::POLICIES_COMPILED),
+    (PolicyStage::Described, condition::POLICIES_DESCRIBED),
+    (PolicyStage::ConfigValid, condition::POLICIES_CONFIG_VALID),
+];
+
+/// A version that misses a state makes it False, and those after it Unknown.
+fn set_stages(conditions: &mut Conditions, policies: &[PolicyStatus]) {
+    let place = |stage: &PolicyStage| STAGES.iter().position(|(it, _)| it == stage);
+    let reached = |it: &PolicyStatus| {
+        it.stage.as_ref().map_or(0, |stage| {
+            // The last state has no place among these, and whoever is there has them all.
+            place(stage).map_or(STAGES.len(), |at| at + 1)
+        })
+    };
+    for (at, (_, type_)) in STAGES.iter().enumerate() {
+        let missing = policies.iter().filter(|it| reached(it) <= at);
+        let missing: Vec<&PolicyStatus> = missing.collect();
+        let here = missing.iter().filter(|it| reached(it) == at).map(|it| {
+            let error = it.last_error.as_deref().unwrap_or("not there yet");
+            format!("policy {}: {error}", it.name)
+        });
+        let here: Vec<String> = here.collect();
+        let is_coming = missing.iter().all(|it| it.state == PolicyState::Loading);
+        let reason = match is_coming {
+            true => reason::POLICY_LOADING,
+            false => reason::POLICY_LOAD_FAILED,
+        };
+        match (policies.is_empty(), missing.is_empty(), here.is_empty()) {
+            (true, _, _) => conditions.clear(type_),
+            (_, true, _) => conditions.set_true(type_),
+            (_, _, true) => conditions.set_unknown(type_, reason, "a state before it is missed"),
+            _ => conditions.set_false(type_, reason, &here.join("; ")),
+        }
     }
 }
 

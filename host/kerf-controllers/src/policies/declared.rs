@@ -25,6 +25,8 @@ pub fn spec(policy: &Policy) -> (PolicySpec, Option<String>) {
     let hook = hook.unwrap_or(Hook::InstanceSelection);
     let spec = PolicySpec {
         digest: digest.ok().flatten(),
+        // A registry is only asked for what a digest names.
+        has_pinned_source: policy.source.oci.is_some(),
         order: policy.order,
         config: policy.config.clone(),
         failure_policy: match policy.effective_failure_policy() {

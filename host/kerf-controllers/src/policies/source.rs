@@ -13,7 +13,7 @@ use crate::context::Context;
 /// What is added to a component's name for its signature's, as cosign's documents do.
 const SIGNATURE_ENDING: &str = ".sig";
 
-/// The component's bytes.
+/// The component's bytes, where they lie in a file or in ConfigMaps.
 pub(super) fn bytes(policy: &Policy, context: &Context) -> Result<Vec<u8>, String> {
     if let Some(path) = &policy.source.path {
         return read_file(path, context.settings.policy_folder.as_deref());
@@ -23,7 +23,7 @@ pub(super) fn bytes(policy: &Policy, context: &Context) -> Result<Vec<u8>, Strin
         context.settings.namespace.as_str(),
     );
     let Some(source) = &policy.source.config_map else {
-        return Err("source: only configMap and path can be loaded by this version".to_owned());
+        return Err("source: it is none of configMap, oci and path".to_owned());
     };
     if let Some(shards) = &source.shards {
         let mut joined = Vec::new();

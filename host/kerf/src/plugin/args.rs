@@ -228,6 +228,15 @@ pub(crate) struct Publish {
     /// Name of the ConfigMap, or of the first part of its parts' names; the policy's name when not given.
     #[arg(long, value_name = "NAME")]
     pub(crate) configmap: Option<String>,
+    /// Push it as an artifact to a registry instead: HOST/REPOSITORY:TAG.
+    #[arg(long, value_name = "REF", conflicts_with_all = ["configmap", "dry_run"])]
+    pub(crate) oci: Option<String>,
+    /// File with the login for the registry, as `docker login` writes it; config.json in DOCKER_CONFIG or in ~/.docker when not given.
+    #[arg(long, value_name = "FILE", requires = "oci")]
+    pub(crate) docker_config: Option<PathBuf>,
+    /// File with the CAs (PEM) that the registry may have besides the system's.
+    #[arg(long, value_name = "FILE", requires = "oci")]
+    pub(crate) registry_ca_bundle: Option<PathBuf>,
     /// How it is stored.
     #[arg(long = "as", value_enum, default_value_t = Form::Auto)]
     pub(crate) form: Form,

@@ -19,6 +19,7 @@ use crate::plugin::Outcome;
 use crate::plugin::args::{Form, Publish, Rollback};
 use crate::plugin::cluster::open;
 use crate::plugin::component::{CONFIG_MAP_BYTES_MAX, Component, Delivery};
+use crate::plugin::push;
 
 /// The digest of the component in a ConfigMap.
 pub(super) const DIGEST: &str = "karpenter.alibabacloud.com/policy-digest";
@@ -35,6 +36,9 @@ pub(super) fn publish(args: &Publish) -> Result<Outcome> {
     let hook = component.hook(None)?;
     // What does not load here does not load there.
     let policy = component.load(&Engine::new()?, hook)?;
+    if let Some(reference) = &args.oci {
+        return push::run(args, reference, &component, &policy.metadata().name, hook);
+    }
     let name = args
         .configmap
         .clone()

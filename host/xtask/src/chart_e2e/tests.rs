@@ -122,6 +122,36 @@ fn wrong_values_are_refused_with_a_message_that_says_where() {
     }
 }
 
+#[test]
+fn only_the_secrets_that_are_listed_can_be_read_and_a_private_ca_reaches_the_controller() {
+    let secrets = |objects: &[Value]| {
+        let rules = objects.iter().filter_map(|it| it["rules"].as_array());
+        let rules = rules
+            .flatten()
+            .filter(|it| it["resources"] == json!(["secrets"]));
+        rules.cloned().collect::<Vec<_>>()
+    };
+    assert!(secrets(&render(&[])).is_empty());
+
+    let objects = render(&[
+        r#"policies.pullSecrets=["registry"]"#,
+        "policies.registryCAConfigMap=ca",
+    ]);
+
+    let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["registry"], "verbs": ["get"]});
+    assert_eq!(secrets(&objects), [rule]);
+    let spec = pod(&objects);
+    let volume = json!({"name": "registry-ca", "configMap": {"name": "ca"}});
+    assert!(spec["volumes"].as_array().unwrap().contains(&volume));
+    let file = json!({"name": "KERF_REGISTRY_CA_BUNDLE", "value": "/etc/kerf/registry-ca/ca.crt"});
+    assert!(
+        spec["containers"][0]["env"]
+            .as_array()
+            .unwrap()
+            .contains(&file)
+    );
+}
+
 /// user-reports.md, F19.
 #[test]
 fn the_controller_is_not_left_pending_on_a_plain_ack_cluster_nor_put_on_its_own_nodes() {

@@ -1,0 +1,292 @@
+//! Requests to one registry: over TLS only, with limits on time and size, and logged in as the registry asks.
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use serde::Deserialize;
+
+use super::challenge::Challenge;
+use super::{Login, OciError, Reference};
+
+/// A registry that takes longer to shake hands is down.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two pieces of an answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+/// Tokens are some KiB.
+const TOKEN_BYTES_MAX: u64 = 1 << 20;
+
+/// The client for all registries.
+#[derive(Debug, Clone)]
+pub struct Registries {
+    pub(super) http: Client,
+}
+
+/// What a request asks for, in messages: "the manifest", "the component".
+pub(super) type What = &'static str;
+
+/// One registry while one artifact is moved; a login lasts as long.
+#[derive(Debug)]
+pub(super) struct Session<'a> {
+    pub(super) reference: &'a Reference,
+    http: &'a Client,
+    login: Option<&'a Login>,
+    authorization: Option<HeaderValue>,
+}
+
+/// Registries call it either.
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Registries {
+    /// Trusts the system's CAs, and those of `roots` (PEM) as well. Makes no call. The process has installed what rustls
+    /// encrypts with.
+    ///
+    /// # Errors
+    /// When `roots` holds no certificate.
+    pub fn new(roots: Option<&[u8]>) -> Result<Self, OciError> {
+        let certificates = match roots {
+            Some(pem) => Certificate::from_pem_bundle(pem)
+                .map_err(|error| OciError::Roots(error.to_string()))?,
+            None => Vec::new(),
+        };
+        if roots.is_some() && certificates.is_empty() {
+            return Err(OciError::Roots("it has no BEGIN CERTIFICATE".to_owned()));
+        }
+        let http = Client::builder()
+            .user_agent(concat!("kerf/", env!("CARGO_PKG_VERSION")))
+            .https_only(true)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .tls_certs_merge(certificates)
+            .build()
+            .map_err(OciError::Setup)?;
+        Ok(Self { http })
+    }
+
+    pub(super) fn session<'a>(
+        &'a self,
+        reference: &'a Reference,
+        login: Option<&'a Login>,
+    ) -> Session<'a> {
+        Session {
+            reference,
+            http: &self.http,
+            login,
+            authorization: None,
+        }
+    }
+}
+
+impl Session<'_> {
+    pub(super) fn host(&self) -> String {
+        self.reference.host.clone()
+    }
+
+    /// The address of something in the repository.
+    ///
+    /// # Errors
+    /// Never for a reference that was parsed.
+    pub(super) fn url(&self, rest: &str) -> Result<Url, OciError> {
+        let Reference {
+            host, repository, ..
+        } = self.reference;
+        Url::parse(&format!("https://{host}/v2/{repository}/{rest}")).map_err(|error| {
+            OciError::Challenge {
+                host: host.clone(),
+                why: error.to_string(),
+            }
+        })
+    }
+
+    /// Sends a request, logs in where the registry wants it, and sends it again.
+    ///
+    /// # Errors
+    /// For every answer that is none of success.
+    pub(super) async fn send(
+        &mut self,
+        what: What,
+        build: impl Fn(&Client) -> RequestBuilder,
+    ) -> Result<Response, OciError> {
+        let answer = self.try_once(&build).await?;
+        let answer = if answer.status() == StatusCode::UNAUTHORIZED && self.authorization.is_none()
+        {
+            self.log_in(what, &answer).await?;
+            self.try_once(&build).await?
+        } else {
+            answer
+        };
+        let (host, what) = (self.host(), what.to_owned());
+        match answer.status() {
+            status if status.is_success() => Ok(answer),
+            StatusCode::NOT_FOUND => Err(OciError::NotFound { host, what }),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if self.login.is_some() => {
+                Err(OciError::LoginRefused { host, what })
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(OciError::NoLogin { host, what })
+            }
+            status => Err(OciError::Status {
+                host,
+                what,
+                status: status.as_u16(),
+            }),
+        }
+    }
+
+    async fn try_once(
+        &self,
+        build: &impl Fn(&Client) -> RequestBuilder,
+    ) -> Result<Response, OciError> {
+        let mut request = build(self.http);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        let sent = request.send().await;
+        sent.map_err(|source| OciError::Unreachable {
+            host: self.host(),
+            source,
+        })
+    }
+
+    async fn log_in(&mut self, what: What, answer: &Response) -> Result<(), OciError> {
+        let offered = answer.headers().get_all(WWW_AUTHENTICATE).iter();
+        let mut offered = offered.filter_map(|it| Challenge::parse(it.to_str().ok()?));
+        let value = match offered.next() {
+            Some(Challenge::Basic) => {
+                let Some(login) = self.login else {
+                    return Err(OciError::NoLogin {
+                        host: self.host(),
+                        what: what.to_owned(),
+                    });
+                };
+                format!("Basic {}", login.basic())
+            }
+            Some(Challenge::Bearer {
+                realm,
+                service,
+                scope,
+            }) => {
+                let token = self.token(what, &realm, service, scope).await?;
+                format!("Bearer {token}")
+            }
+            None => {
+                return Err(
+                    self.challenge("it asks for a login, but neither for Basic nor for Bearer")
+                );
+            }
+        };
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| self.challenge("the login has characters that a header cannot have"))?;
+        value.set_sensitive(true);
+        self.authorization = Some(value);
+        Ok(())
+    }
+
+    fn challenge(&self, why: &str) -> OciError {
+        OciError::Challenge {
+            host: self.host(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// Asks the server that the registry names for a token; user and password go there, as the protocol says.
+    async fn token(
+        &self,
+        what: What,
+        realm: &str,
+        service: Option<String>,
+        scope: Option<String>,
+    ) -> Result<String, OciError> {
+        let mut url = Url::parse(realm)
+            .ok()
+            .filter(|url| url.scheme() == "https")
+            .ok_or_else(|| self.challenge("its token server is no https:// address"))?;
+        for (key, value) in [("service", service), ("scope", scope)] {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(key, &value);
+            }
+        }
+        let mut request = self.http.get(url);
+        if let Some(login) = self.login {
+            let mut basic =
+                HeaderValue::from_str(&format!("Basic {}", login.basic())).map_err(|_| {
+                    self.challenge("the login has characters that a header cannot have")
+                })?;
+            basic.set_sensitive(true);
+            request = request.header(AUTHORIZATION, basic);
+        }
+        let answer = request
+            .send()
+            .await
+            .map_err(|source| OciError::Unreachable {
+                host: self.host(),
+                source,
+            })?;
+        match answer.status() {
+            status if status.is_success() => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let (host, what) = (self.host(), what.to_owned());
+                return Err(match self.login {
+                    Some(_) => OciError::LoginRefused { host, what },
+                    None => OciError::NoLogin { host, what },
+                });
+            }
+            status => return Err(self.challenge(&format!("its token server answered {status}"))),
+        }
+        let body = body(answer, &self.reference.host, "the token", TOKEN_BYTES_MAX).await?;
+        // What was received may be a secret, so that nothing of it is told.
+        let token: Option<Token> = serde_json::from_slice(&body).ok();
+        token
+            .and_then(|it| it.token.or(it.access_token))
+            .ok_or_else(|| self.challenge("its token server sent no token"))
+    }
+}
+
+/// All of an answer's body, or why not: never more than `max` bytes, and never a part.
+pub(super) async fn body(
+    mut answer: Response,
+    host: &str,
+    what: What,
+    max: u64,
+) -> Result<Vec<u8>, OciError> {
+    let expected = answer.content_length();
+    let too_large = |bytes| OciError::TooLarge {
+        host: host.to_owned(),
+        what: what.to_owned(),
+        bytes,
+        max,
+    };
+    if let Some(bytes) = expected.filter(|bytes| *bytes > max) {
+        return Err(too_large(bytes));
+    }
+    let mut received = Vec::new();
+    loop {
+        let chunk = answer.chunk().await.map_err(|error| {
+            if error.is_timeout() {
+                return OciError::Slow {
+                    host: host.to_owned(),
+                    what: what.to_owned(),
+                    limit: READ_TIMEOUT,
+                };
+            }
+            OciError::Cut {
+                host: host.to_owned(),
+                what: what.to_owned(),
+                received: received.len(),
+                expected: expected.unwrap_or_default(),
+            }
+        })?;
+        let Some(chunk) = chunk else {
+            return Ok(received);
+        };
+        received.extend_from_slice(&chunk);
+        let bytes = u64::try_from(received.len()).unwrap_or(u64::MAX);
+        if bytes > max {
+            return Err(too_large(bytes));
+        }
+    }
+}
