@@ -10,8 +10,8 @@ use kube::ResourceExt;
 use crate::scenarios::{ECSNODECLASS, deployment, pool};
 use crate::stage::Stage;
 
-/// The text of `/metrics`.
-fn scrape(stage: &Stage) -> String {
+/// Where the controller that was started last serves its metrics.
+pub(crate) fn address(stage: &Stage) -> String {
     let log = stage.log();
     let line = log
         .lines()
@@ -20,8 +20,13 @@ fn scrape(stage: &Stage) -> String {
         .unwrap();
     let at = line.find("127.0.0.1:").unwrap();
     let is_address = |it: char| it.is_ascii_digit() || it == '.' || it == ':';
-    let address = line[at..].split(|it| !is_address(it)).next().unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
+    let address = line[at..].split(|it| !is_address(it)).next();
+    address.unwrap().to_owned()
+}
+
+/// The text of `/metrics`.
+fn scrape(stage: &Stage) -> String {
+    let mut stream = TcpStream::connect(address(stage)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

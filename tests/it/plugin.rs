@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use serde_json::Value;
 
-use crate::policies::MANIFESTS;
+use crate::metrics::address;
+use crate::policies::{MANIFESTS, PREFER_FAMILY, launch_one, put_config_map, until_policy};
 use crate::stage::{NAMESPACE, Stage, binary, root};
 
 /// Where `cargo xtask plugins build`, which `make test` runs first, puts tools and components.
@@ -184,6 +185,65 @@ fn a_published_policy_serves_and_a_rollback_brings_the_one_before_back() {
         name.starts_with("family-") && name.ends_with("-0"),
         "{name}"
     );
+}
+
+#[test]
+fn what_a_controller_was_asked_can_be_replayed_without_what_is_private() {
+    let mut stage = Stage::set();
+    stage.apply(&MANIFESTS.replace(
+        "spec:\n  template:\n",
+        "spec:\n  template:\n    metadata: {labels: {team: payments}}\n",
+    ));
+    put_config_map(&stage, PREFER_FAMILY);
+    stage.start_kerf(&["--policy-record-every", "1"]);
+    until_policy(&stage, "Ready", "");
+    launch_one(&stage, "app");
+
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("http://{}", address(&stage));
+    let record = [
+        "record",
+        "questions",
+        "--policy",
+        "family",
+        "--url",
+        &url,
+        "--json",
+    ];
+    let recorded = good(&plugin(folder.path(), &record));
+    assert!(recorded["questions"].as_u64().unwrap() > 0, "{recorded}");
+    for file in std::fs::read_dir(folder.path().join("questions")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!text.contains("payments"), "{text}");
+    }
+    let component = fixture("prefer-family.wasm");
+    let config = r#"{"weights": {"ecs.g8i": 100}}"#;
+    let replay = [
+        "replay",
+        "questions",
+        "--old",
+        &component,
+        "--new",
+        &component,
+        "--new-config",
+        config,
+        "--json",
+    ];
+    let replayed = good(&plugin(folder.path(), &replay));
+    assert_eq!(replayed["questions"], recorded["questions"]);
+    assert!(replayed["changed"].as_u64().unwrap() > 0, "{replayed}");
+
+    // A controller that keeps none says how to make it keep some.
+    stage.kill_kerf();
+    stage.start_kerf(&[]);
+    until_policy(&stage, "Ready", "");
+    stage.until("the controller listens", || async {
+        (stage.log().matches("serving metrics").count() == 2).then_some(())
+    });
+    let url = format!("http://{}", address(&stage));
+    let none = plugin(folder.path(), &["record", "questions", "--url", &url]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(said.contains("--policy-record-every"), "{said}");
 }
 
 fn fixture(name: &str) -> String {

@@ -112,6 +112,7 @@ NodeRepair={{ .Values.settings.featureGates.nodeRepair }},ReservedCapacity={{ .V
   (list "KUBE_CLIENT_BURST" .Values.kubeClient.burst)
   (list "LEADER_ELECTION_NAME" .Values.leaderElection.name)
   (list "KERF_REGISTRY_CA_BUNDLE" (ternary "" "/etc/kerf/registry-ca/ca.crt" (empty .Values.policies.registryCAConfigMap)))
+  (list "KERF_POLICY_RECORD_EVERY" .Values.policies.recordEvery)
   (list "ALIBABA_CLOUD_ROLE_ARN" .Values.credentials.rrsa.roleARN)
   (list "ALIBABA_CLOUD_OIDC_PROVIDER_ARN" .Values.credentials.rrsa.oidcProviderARN)
   (list "ALIBABA_CLOUD_OIDC_TOKEN_FILE" (ternary (include "kerf.tokenFile" .) "" (not (empty .Values.credentials.rrsa.roleARN))))

@@ -14,6 +14,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use kerf_policy::Recorder;
 use prometheus_client::encoding::prometheus_text;
 use tokio::net::TcpListener;
 
@@ -67,13 +68,16 @@ pub fn all(served: Served) -> Router {
     scrapes(served.clone()).merge(probes(served))
 }
 
-/// `/metrics`, and the profile if that was asked for.
+/// `/metrics`, and on wish the profile and the questions to policies.
 pub fn scrapes(served: Served) -> Router {
     let mut router = Router::new().route("/metrics", get(scrape));
     if served.has_profiling {
         router = router
             .route("/debug/threads", get(async || profile::threads()))
             .route("/debug/memory", get(async || profile::memory()));
+    }
+    if served.context.policies.registry().recorder().is_some() {
+        router = router.route("/debug/policy-questions", get(questions));
     }
     router.with_state(served)
 }
@@ -84,6 +88,14 @@ pub fn probes(served: Served) -> Router {
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(readyz))
         .with_state(served)
+}
+
+/// What `kerf plugin record` reads: some of the questions that policies were asked, without private values.
+async fn questions(State(served): State<Served>) -> impl IntoResponse {
+    let recorder = served.context.policies.registry().recorder();
+    let questions = recorder.map(Recorder::questions).unwrap_or_default();
+    let text = serde_json::to_string(&questions).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR);
+    text.map(|text| ([(CONTENT_TYPE, "application/json")], text))
 }
 
 async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, StatusCode> {

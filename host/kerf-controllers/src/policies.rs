@@ -17,8 +17,8 @@ use kerf_api::ecsnodeclass::status::{self, PolicyCircuit};
 use kerf_api::ecsnodeclass::{EcsNodeClass, Policy};
 use kerf_api::names::event;
 use kerf_policy::{
-    CircuitState, Compiler, Engine, Listener, PolicyKey, PolicySpec, PolicyState, PolicyStatus,
-    Registry, Stage,
+    CircuitState, Engine, Listener, PolicySpec, PolicyState, PolicyStatus, Recorder, Registry,
+    Stage,
 };
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
@@ -26,6 +26,7 @@ use tokio::sync::OnceCell;
 
 use crate::context::Context;
 use crate::reconciler::Trigger;
+use crate::settings::Settings;
 use pulls::{Found, Pulls};
 
 /// The policies of all classes of this process.
@@ -38,25 +39,26 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Starts the host. What one of the `keys` signed needs no digest; registries may be of a CA of `roots` (PEM) too.
-    /// `trigger` is where to ask for a look at a class, one of whose policies begins to fail, answers again or has come from
-    /// its registry.
+    /// Starts the host. `trigger` is where to ask for a look at a class, one of whose policies begins to fail, answers again
+    /// or has come from its registry.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly.
-    pub fn start(
-        compiler: Option<Arc<Compiler>>,
-        keys: Vec<PolicyKey>,
-        roots: Option<Arc<[u8]>>,
-        trigger: Trigger<EcsNodeClass>,
-    ) -> Result<Self, String> {
-        let engine =
-            Engine::with_compiler(compiler).map_err(|error| crate::error::chain(&error))?;
+    pub fn start(settings: &Settings, trigger: Trigger<EcsNodeClass>) -> Result<Self, String> {
+        let engine = Engine::with_compiler(settings.policy_compiler.clone())
+            .map_err(|error| crate::error::chain(&error))?;
+        let roots = settings.registry_roots.clone();
         let pulls = Pulls::new(roots, trigger.clone());
         let listener = Listener::new(move |class| trigger.send(ObjectRef::new(class)));
+        let mut registry = Registry::new(engine)
+            .telling(listener)
+            .trusting(settings.policy_keys.clone());
+        if let Some(every) = settings.policy_record_every {
+            registry = registry.recording(Arc::new(Recorder::new(every)));
+        }
         Ok(Self {
             pulls,
-            registry: Arc::new(Registry::new(engine).telling(listener).trusting(keys)),
+            registry: Arc::new(registry),
             kubernetes_version: Arc::default(),
         })
     }

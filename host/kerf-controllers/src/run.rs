@@ -115,13 +115,8 @@ pub async fn run(
         classes: Classes::default(),
         overlays: Overlays::default(),
         buffers: Buffers::new(intake.buffer_trigger()),
-        policies: Policies::start(
-            settings.policy_compiler.clone(),
-            settings.policy_keys.clone(),
-            settings.registry_roots.clone(),
-            intake.class_trigger(),
-        )
-        .map_err(StartError::Policies)?,
+        policies: Policies::start(&settings, intake.class_trigger())
+            .map_err(StartError::Policies)?,
         registrations: Registrations::default(),
         launches: Launches::default(),
         refusals: Refusals::default(),

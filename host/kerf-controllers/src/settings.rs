@@ -1,5 +1,6 @@
 //! What an operator can set. `kerf` fills this from its arguments; nothing here reads the environment.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -78,6 +79,8 @@ pub struct Settings {
     pub policy_folder: Option<PathBuf>,
     /// Whose signatures count.
     pub policy_keys: Vec<PolicyKey>,
+    /// One of so many questions to policies is kept for `kerf plugin record`.
+    pub policy_record_every: Option<NonZeroU64>,
     /// CAs, in PEM, that registries of policies may have besides the system's.
     pub registry_roots: Option<Arc<[u8]>>,
     /// What compiles policies; without it, this process does.
@@ -130,6 +133,7 @@ impl Settings {
             has_pod_metrics: false,
             policy_folder: None,
             policy_keys: Vec::new(),
+            policy_record_every: None,
             registry_roots: None,
             policy_compiler: None,
             failpoint: None,

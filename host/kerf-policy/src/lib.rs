@@ -23,6 +23,7 @@ mod memo;
 mod pack;
 mod policy;
 mod pricing;
+mod recorder;
 mod registry;
 mod schema;
 mod seam;
@@ -53,6 +54,7 @@ pub use listener::Listener;
 pub use pack::unpack;
 pub use policy::{ConfigError, Metadata, Policy};
 pub use pricing::{Adjustment, PricingContext, PricingInput};
+pub use recorder::{Recorded, Recorder};
 pub use registry::{Loaded, Registry};
 pub use seam::{Consultation, Occasion, PriceConsultation, ROUNDS_MAX, consult, consult_prices};
 pub use selection::{

@@ -8,6 +8,7 @@ use crate::hook::Hook;
 use crate::listener::Listener;
 use crate::memo::Fingerprint;
 use crate::policy::Policy;
+use crate::recorder::{Private, Recorder};
 use crate::registry::Loaded;
 use crate::spec::{CallCounts, CircuitState, PolicySpec, PolicyState, PolicyStatus};
 use crate::stage::Obstacle;
@@ -26,6 +27,7 @@ pub(crate) struct Serving {
     pub(crate) record: Record,
     /// Whom to tell when it begins to fail or answers again, and of which NodeClass.
     listener: Option<(Listener, String)>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Serving {
@@ -33,6 +35,7 @@ impl Serving {
         policy: Arc<Policy>,
         config: String,
         listener: Option<(Listener, String)>,
+        recorder: Option<Arc<Recorder>>,
     ) -> Self {
         Self {
             policy,
@@ -40,6 +43,7 @@ impl Serving {
             config,
             record: Record::default(),
             listener,
+            recorder,
         }
     }
 
@@ -132,6 +136,19 @@ impl Link {
             is_new: false,
         };
         Some((Arc::clone(serving), loaded))
+    }
+
+    /// Lets the recorder have a question that the component is about to be asked.
+    pub(crate) fn record<Q: Private>(&self, question: impl FnOnce() -> Q) {
+        let Some(serving) = &self.serving else { return };
+        if let Some(recorder) = &serving.recorder {
+            let about = (
+                self.spec.name.as_str(),
+                self.spec.hook,
+                serving.policy.digest(),
+            );
+            recorder.offer(about, question);
+        }
     }
 
     pub(crate) fn digest(&self) -> Option<PolicyDigest> {

@@ -13,6 +13,7 @@ use crate::link::{Link, Refused, Serving};
 use crate::listener::Listener;
 use crate::pack::unpack;
 use crate::policy::{Metadata, Policy};
+use crate::recorder::Recorder;
 use crate::signature::{self, PolicyKey};
 use crate::smoke;
 use crate::spec::{PolicySpec, PolicyStatus};
@@ -35,6 +36,7 @@ pub struct Registry {
     allows_unpinned_bootstrap: bool,
     keys: Vec<PolicyKey>,
     listener: Option<Listener>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 /// Components that some chain still uses, so that the same bytes in two NodeClasses are compiled once.
@@ -61,6 +63,7 @@ impl Registry {
             allows_unpinned_bootstrap: false,
             keys: Vec::new(),
             listener: None,
+            recorder: None,
         }
     }
 
@@ -83,6 +86,18 @@ impl Registry {
     pub fn telling(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
         self
+    }
+
+    /// The same, and the recorder keeps some of the questions.
+    #[must_use]
+    pub fn recording(mut self, recorder: Arc<Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// What keeps some of the questions, if anything does.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
     }
 
     /// Makes `bytes`, a component or one packed with zstd or gzip, serve as `spec` of `node_class`. On failure what served before goes on serving, with the new
@@ -256,7 +271,15 @@ impl Registry {
         smoke::call(&policy, &config, &spec.limits).map_err(LoadError::Smoke)?;
         let listener = self.listener.clone();
         let listener = listener.map(|it| (it, node_class.to_owned()));
-        Ok((Arc::new(Serving::new(policy, config, listener)), loaded))
+        Ok((
+            Arc::new(Serving::new(
+                policy,
+                config,
+                listener,
+                self.recorder.clone(),
+            )),
+            loaded,
+        ))
     }
 
     /// Whether a key that is trusted signed the component. Without any key signatures are not looked at.

@@ -252,6 +252,9 @@ pub(crate) struct Controller {
     /// File with the CAs (PEM) that registries of policies may have besides the system's.
     #[arg(long, env = "KERF_REGISTRY_CA_BUNDLE")]
     pub(crate) registry_ca_bundle: Option<PathBuf>,
+    /// Keep one of so many questions to policies, without private values, for `kerf plugin record`; 0 keeps none.
+    #[arg(long, env = "KERF_POLICY_RECORD_EVERY", default_value_t = 0)]
+    pub(crate) policy_record_every: u64,
     /// Folder that keeps the machine code of policies, so that a restart compiles none. It is made when it is not there, and
     /// must be this user's alone. Default: kerf-policies in the folder for temporary files.
     #[arg(long, env = "KERF_POLICY_CACHE_DIR")]

@@ -1,5 +1,6 @@
 //! `kerf controller`: from arguments to a running controller.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -150,6 +151,7 @@ fn settings(args: &Controller) -> Settings {
     settings.has_state_metrics = !args.process.disable_cluster_state_observability;
     settings.has_pod_metrics = args.process.pod_metrics;
     settings.policy_folder.clone_from(&args.policy_folder);
+    settings.policy_record_every = NonZeroU64::new(args.policy_record_every);
     settings.policy_compiler = Some(Arc::new(policy_compiler(args)));
     settings.failpoint.clone_from(&args.failpoint);
     if let Some(sabotage) = args.sabotage {

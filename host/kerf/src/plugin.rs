@@ -11,6 +11,7 @@ mod dev;
 mod publish;
 mod push;
 mod question;
+mod record;
 mod replay;
 mod run;
 mod test;
@@ -50,6 +51,7 @@ pub(crate) fn run(plugin: &Plugin) -> ExitCode {
         Command::Config(args) => check::configuration(args),
         Command::Verify(args) => verify::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Record(args) => record::run(args),
         Command::Run(args) => run::run(args),
         Command::Test(args) => test::run(args),
         Command::Bench(args) => bench::run(args),

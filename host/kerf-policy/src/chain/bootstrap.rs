@@ -28,7 +28,10 @@ impl Chain {
                 &self.memos.user_data,
                 (now, &runs),
                 Fingerprint::of(&input),
-                |policy, config, limits| policy.render(config, limits, &input),
+                |policy, config, limits| {
+                    link.record(|| input.clone());
+                    policy.render(config, limits, &input)
+                },
             );
             let mut rendered = None;
             let changes = |answer: &Vec<Part>| *answer != input.parts;

@@ -60,6 +60,7 @@ impl Chain {
                 Fingerprint::of(&(question.catalog, as_of)),
                 |policy, config, limits| {
                     let input = question.at(as_of);
+                    link.record(|| input.clone());
                     let report = policy.adjust(config, limits, input);
                     report.and_then(|adjustments| Ok(Prices::new(adjustments, input)))
                 },

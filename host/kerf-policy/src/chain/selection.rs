@@ -51,12 +51,12 @@ impl Chain {
                 |policy, config, limits| {
                     let input = question.input();
                     let context = context(&input.context, as_of);
-                    policy.select_among(
-                        config,
-                        limits,
-                        &context,
-                        &progress.candidates(&input.candidates),
-                    )
+                    let candidates = progress.candidates(&input.candidates);
+                    link.record(|| SelectionInput {
+                        context: Context::clone(&context),
+                        candidates: candidates.to_vec(),
+                    });
+                    policy.select_among(config, limits, &context, &candidates)
                 },
             );
             let mut answer = None;

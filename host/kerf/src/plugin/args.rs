@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Ask two versions the same questions: which decisions change, and what the hour would cost.
     Replay(Replay),
+    /// Fetch real questions from a controller that keeps some (--policy-record-every), for replay and test.
+    Record(Record),
     /// Run the cases of tests/*.json: answers, equal answers to equal questions, hostile input, fuel.
     Test(Test),
     /// Ask a component one question and show what it changes and costs.
@@ -136,6 +138,22 @@ pub(crate) struct Verify {
     /// The digest that it must have, as in spec.policies[].digest.
     #[arg(long, value_name = "sha256:...", required_unless_present = "key")]
     pub(crate) digest: Option<kerf_policy::PolicyDigest>,
+}
+
+/// Arguments of `kerf plugin record`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Record {
+    /// Folder for the questions, one file each; it is made when it is not there.
+    pub(crate) output: PathBuf,
+    /// Only questions to this policy.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// Where the controller's metrics are, such as http://127.0.0.1:8080 after `kubectl port-forward`; through the API server when not given.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The cluster.
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
 }
 
 /// Arguments of `kerf plugin replay`.
