@@ -19,6 +19,7 @@ mod doctor;
 mod events;
 mod explain;
 mod failing_policies;
+mod fuzz;
 mod groups;
 mod hot_settings;
 mod installers;

@@ -1,1 +1,3 @@
-//! Integration tests live in `it/`; this library is empty.
+//! Integration tests live in `it/`; here is what they share with the fuzzer.
+
+pub mod fuzz;

@@ -54,7 +54,7 @@ pub fn interfaces(bytes: &[u8]) -> Result<Interfaces, LoadError> {
 
 /// Refuses a component that wants more than the log and what `wasi` grants, or does not offer what `hook` calls. Returns
 /// what it imports.
-pub(crate) fn check(bytes: &[u8], hook: Hook, wasi: Wasi) -> Result<Vec<String>, LoadError> {
+pub fn check(bytes: &[u8], hook: Hook, wasi: Wasi) -> Result<Vec<String>, LoadError> {
     let Interfaces { imports, exports } = interfaces(bytes)?;
     check_imports(&imports, wasi)?;
     check_export(LIFECYCLE, hook, &exports)?;

@@ -9,6 +9,7 @@ mod call;
 mod catalogs;
 mod chain;
 mod circuit;
+mod code_pages;
 mod compile;
 mod digest;
 mod engine;
@@ -41,6 +42,7 @@ pub use bindings::selection::kerf::policy::log::Level as LogLevel;
 pub use bootstrap::{BootstrapInput, Node, Part, Taint};
 pub use call::{CallReport, LogLine};
 pub use chain::{Chain, ChainError, Now, PolicyRun, PriceVerdict, RunResult, Verdict};
+pub use code_pages::give_back_code_pages;
 pub use compile::{
     Artifacts, CompileLimits, Compiler, OpenArtifactsError, compile, limit_this_process,
 };
@@ -48,7 +50,7 @@ pub use digest::{ParseDigestError, PolicyDigest};
 pub use engine::{Engine, EngineError};
 pub use error::{CallError, LoadError};
 pub use hook::{Hook, ParseHookError};
-pub use inspect::{Interfaces, interfaces};
+pub use inspect::{Interfaces, check, interfaces};
 pub use limits::CallLimits;
 pub use listener::Listener;
 pub use pack::unpack;

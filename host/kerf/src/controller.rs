@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use kerf_cloud::provider::Provider;
@@ -76,6 +77,7 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
         probes,
         has_profiling: process.enable_profiling,
     };
+    give_back_code()?;
     let ended = kerf_controllers::run(client, cloud, settings, listen, leadership).await?;
     match ended {
         kerf_controllers::Ended::Stopped => Ok(()),
@@ -166,6 +168,30 @@ fn registry_roots(file: &Path) -> anyhow::Result<Arc<[u8]>> {
     let roots = std::fs::read(file).with_context(what)?;
     Registries::new(Some(&roots)).with_context(what)?;
     Ok(roots.into())
+}
+
+/// How often pages of code that nothing uses any more go. What a minute of work needs comes back within some hundred page
+/// faults, a millisecond in all.
+const CODE_REST: Duration = Duration::from_secs(60);
+
+/// Starts what keeps the code of the start and of rare work out of memory.
+fn give_back_code() -> anyhow::Result<()> {
+    let work = || loop {
+        std::thread::sleep(CODE_REST);
+        match kerf_policy::give_back_code_pages() {
+            Ok(kib) => tracing::debug!(kib, "gave pages of code back"),
+            Err(error) => {
+                // Nothing is lost but memory, and trying again each minute would say so each minute.
+                tracing::warn!(%error, "pages of code are kept");
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("code-pages".to_owned());
+    thread
+        .spawn(work)
+        .map(drop)
+        .context("cannot start a thread")
 }
 
 /// Without a folder that is ours, policies are compiled anew at each start.

@@ -38,21 +38,43 @@ struct Conversion {
 
 /// Reads the files and prints what they become.
 pub(crate) fn run(args: &Convert) -> Result<()> {
-    let mut outputs = Vec::new();
-    let mut kubelets = BTreeMap::new();
+    let mut documents: Vec<Value> = Vec::new();
     for file in &args.files {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+        let more: Vec<Value> = serde_saphyr::from_multiple(&text)
             .with_context(|| format!("read {} as YAML", file.display()))?;
-        for document in documents.into_iter().filter(|document| !document.is_null()) {
-            let conversion = convert(document);
-            outputs.extend(conversion.outputs);
-            kubelets.extend(conversion.kubelets);
-        }
+        documents.extend(more);
+    }
+    let outputs = convert_all(documents);
+    print(
+        &outputs,
+        &mut std::io::stdout().lock(),
+        &mut std::io::stderr().lock(),
+    )
+}
+
+/// What `kerf convert` prints for one file with this text.
+///
+/// # Errors
+/// When the text is no YAML.
+pub fn converted(text: &str) -> Result<String> {
+    let outputs = convert_all(serde_saphyr::from_multiple(text)?);
+    let mut printed = Vec::new();
+    print(&outputs, &mut printed, &mut std::io::sink())?;
+    Ok(String::from_utf8(printed)?)
+}
+
+fn convert_all(documents: Vec<Value>) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    let mut kubelets = BTreeMap::new();
+    for document in documents.into_iter().filter(|document| !document.is_null()) {
+        let conversion = convert(document);
+        outputs.extend(conversion.outputs);
+        kubelets.extend(conversion.kubelets);
     }
     give_kubelets(&mut outputs, kubelets);
-    print(&outputs)
+    outputs
 }
 
 fn convert(document: Value) -> Conversion {
@@ -99,9 +121,7 @@ fn give_kubelets(outputs: &mut [Output], kubelets: BTreeMap<String, Value>) {
     }
 }
 
-fn print(outputs: &[Output]) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let mut warnings = std::io::stderr().lock();
+fn print(outputs: &[Output], out: &mut impl Write, warnings: &mut impl Write) -> Result<()> {
     for output in outputs {
         writeln!(out, "---")?;
         let name = output.object["metadata"]["name"]

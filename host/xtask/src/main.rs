@@ -25,6 +25,7 @@ mod deps;
 mod dist;
 mod drain_all;
 mod failover;
+mod fuzz;
 mod idle;
 mod image;
 mod impossible;
@@ -94,6 +95,8 @@ enum Command {
     Crash(crash::Args),
     /// Stop, kill and freeze the acting replica of two, and measure how soon the other one acts.
     Failover(failover::Args),
+    /// Let libFuzzer look for what makes a reader of strangers' bytes panic.
+    Fuzz(fuzz::Args),
     /// Hold random plans against the real kube-scheduler.
     Oracle(oracle::Args),
     /// Write docs/reference/ from the tables of names, and the chart's README from its values.
@@ -142,6 +145,7 @@ fn run() -> Result<()> {
         Command::Image(args) => image::run(&args),
         Command::Crash(args) => crash::run(&args),
         Command::Failover(args) => failover::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Reference { check } => {
             reference::run(check).and_then(|()| chart_readme::run(check))

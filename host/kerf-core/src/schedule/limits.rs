@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::pool::PoolEntry;
 use super::vector::{ResourceIndex, Vector};
+use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::resources::{NODES, Resources};
 use crate::sabotage::{self, Sabotage};
@@ -17,13 +18,30 @@ pub(super) struct Remaining {
     pub(super) nodes: Option<i64>,
 }
 
+/// Whether nodes that a command wants to replace count against their pool's limits, as long as they are not deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// For pods that wait: the command may be taken back, and then the node stays beside what was launched in its room.
+    /// Karpenter differs: it gives the room away at once.
+    Counts,
+    /// For further commands, whose replacements come for nodes that go (Karpenter: same).
+    CountsNot,
+}
+
 impl Remaining {
-    pub(super) fn new(pool: &NodePool, snapshot: &Snapshot, resources: &ResourceIndex) -> Self {
+    fn new(
+        pool: &NodePool,
+        snapshot: &Snapshot,
+        resources: &ResourceIndex,
+        leaving: Leaving,
+    ) -> Self {
+        let counts = |node: &Node| match leaving {
+            Leaving::Counts => !node.is_deleting,
+            Leaving::CountsNot => node.is_active(),
+        };
         let of_pool = || {
-            snapshot
-                .nodes
-                .iter()
-                .filter(|node| node.pool.as_ref() == Some(&pool.name) && node.is_active())
+            let nodes = snapshot.nodes.iter();
+            nodes.filter(|node| node.pool.as_ref() == Some(&pool.name) && counts(node))
         };
         let mut used = Resources::default();
         for node in of_pool() {
@@ -137,9 +155,10 @@ pub(super) fn of_pools(
     pools: &[PoolEntry],
     snapshot: &Snapshot,
     resources: &ResourceIndex,
+    leaving: Leaving,
 ) -> Vec<Remaining> {
     pools
         .iter()
-        .map(|entry| Remaining::new(Arc::as_ref(&entry.pool), snapshot, resources))
+        .map(|entry| Remaining::new(Arc::as_ref(&entry.pool), snapshot, resources, leaving))
         .collect()
 }

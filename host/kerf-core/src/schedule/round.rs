@@ -11,7 +11,7 @@ use super::claims::Claims;
 use super::class::{ATTACHMENTS_PREFIX, ClassContext, ClassTable, classify};
 use super::domains::Domains;
 use super::journal::Journal;
-use super::limits::{self, Remaining};
+use super::limits::{self, Leaving, Remaining};
 use super::nodes::{NodeOrder, Nodes};
 use super::pool::{PoolContext, PoolEntry, Reservations};
 use super::sets::{SetId, SetTable};
@@ -138,7 +138,7 @@ impl<'a> Round<'a> {
         let masks = kept.map(|it| std::mem::take(&mut it.masks));
         let masks = masks.unwrap_or_default();
         let mut round = Self {
-            limits: limits::of_pools(&pools, snapshot, &resources),
+            limits: limits::of_pools(&pools, snapshot, &resources, Leaving::Counts),
             zone_nodes: pools
                 .iter()
                 .map(|entry| zones_of_nodes(&entry.pool, snapshot))

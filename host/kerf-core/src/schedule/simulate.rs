@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::class::{Class, Guest};
 use super::finalize::Finalizer;
 use super::intake::{self, planning_order};
+use super::limits::{self, Leaving};
 use super::nodes::NodeOrder;
 use super::pack::{Bin, Item, values_of};
 use super::place::Spot;
@@ -77,6 +78,8 @@ impl<'a> Simulator<'a> {
         pods.extend(bound.cloned());
         pods.sort_by(|a, b| planning_order(a, b));
         let mut round = Round::in_order(snapshot, preferences, pods, order, None);
+        round.limits =
+            limits::of_pools(&round.pools, snapshot, &round.resources, Leaving::CountsNot);
         // Classes are lent to the queue while it works, but taking nodes out needs them: both look at one table.
         let waiting: Vec<usize> = (0..round.pods.len())
             .filter(|pod| first_uids.contains(&round.pods[*pod].uid))

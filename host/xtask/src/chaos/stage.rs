@@ -33,6 +33,8 @@ pub(super) const LIMIT_CPU: u64 = 48;
 pub(super) const GUARDS: usize = 3;
 pub(super) const GUARD_PODS: usize = 4;
 
+/// As the controller signs its events; kube-scheduler has the same reason.
+const COMPONENT: &str = "kerf";
 const LEASE: &str = "karpenter-leader-election";
 /// Longer than a lease, so that the other one acts when the frozen one goes on.
 const FREEZE: Duration = Duration::from_secs(19);
@@ -193,7 +195,7 @@ impl Stage {
     pub(super) fn explained(&self) -> Result<BTreeSet<String>> {
         let events = self.rig.api.list("/api/v1/namespaces/default/events")?;
         let ours = events.iter().filter(|event| {
-            event["reason"] == "FailedScheduling" && event["reportingComponent"] == "karpenter"
+            event["reason"] == "FailedScheduling" && event["reportingComponent"] == COMPONENT
         });
         let uids = ours.filter_map(|event| event["involvedObject"]["uid"].as_str());
         Ok(uids.map(str::to_owned).collect())

@@ -1,6 +1,7 @@
 //! Limits of pools inside a round, and minValues.
 
 use super::kit::*;
+use crate::node::Node;
 use crate::requirement::Requirement;
 use crate::snapshot::MinValuesPolicy;
 
@@ -106,4 +107,23 @@ fn min_values_that_cannot_be_met_fail_or_are_lowered_by_policy() {
         plan.new_claims[0].annotations["karpenter.sh/nodeclaim-min-values-relaxed"],
         "true"
     );
+}
+
+#[test]
+fn the_room_of_a_node_that_a_command_may_still_leave_alone_is_not_given_away() {
+    let mut pool = pool();
+    pool.limits.set("cpu", 8_000);
+    let leaving = |is_deleting| Node {
+        is_marked_for_deletion: true,
+        is_deleting,
+        pool: Some("general".into()),
+        ..node("n1", 8, "h")
+    };
+    let new = |is_deleting| {
+        let world = World::new(pool.clone()).node(leaving(is_deleting));
+        world.pod("a", spec(500)).plan().new_claims.len()
+    };
+
+    assert_eq!(new(false), 0);
+    assert_eq!(new(true), 1);
 }

@@ -1,0 +1,136 @@
+//! The pages of the program itself, most of which only its start needs.
+//!
+//! The kernel maps sixteen pages where one is touched and keeps them as long as it has room, so that a controller which has
+//! been idle for days still holds the code of everything that it ever did. It is here because this is the crate that may say
+//! `unsafe`.
+
+use nix::sys::mman::{MmapAdvise, madvise};
+use std::ffi::c_void;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// A part of this process's memory, as /proc/self/smaps lists it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Mapping {
+    start: usize,
+    end: usize,
+    is_writable: bool,
+    path: PathBuf,
+    rss_kib: u64,
+    /// Pages that are no longer the file's.
+    anonymous_kib: u64,
+}
+
+/// Gives the pages of this program back that are as they are in its file; what is used again comes from there, or rather
+/// from the kernel's cache of it, sixteen pages at a time. Returns how many KiB went.
+///
+/// # Errors
+/// When the kernel does not tell what there is, or does not take it.
+pub fn give_back_code_pages() -> io::Result<u64> {
+    let program = std::env::current_exe()?;
+    let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+    let mut given_kib = 0;
+    for mapping in mappings(&smaps) {
+        if mapping.is_clean_part_of(&program) {
+            drop_pages(&mapping)?;
+            given_kib += mapping.rss_kib;
+        }
+    }
+    Ok(given_kib)
+}
+
+impl Mapping {
+    fn is_clean_part_of(&self, program: &Path) -> bool {
+        self.path == program && !self.is_writable && self.anonymous_kib == 0 && self.rss_kib > 0
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the pages are the program's own and as they are in its file"
+)]
+fn drop_pages(mapping: &Mapping) -> io::Result<()> {
+    let start = std::ptr::with_exposed_provenance_mut::<c_void>(mapping.start);
+    let Some(start) = NonNull::new(start) else {
+        return Ok(());
+    };
+    let length = mapping.end.saturating_sub(mapping.start);
+    // SAFETY: the range is one mapping of the running program's file, which stays mapped for the life of the process. It
+    // cannot be written, and none of its pages ever was (Anonymous: 0), so the next access reads the same bytes again.
+    unsafe { madvise(start, length, MmapAdvise::MADV_DONTNEED) }.map_err(io::Error::from)
+}
+
+/// What the kernel lists; a line that cannot be read belongs to nothing that is of interest here.
+fn mappings(smaps: &str) -> Vec<Mapping> {
+    let mut all: Vec<Mapping> = Vec::new();
+    for line in smaps.lines() {
+        if let Some(mapping) = header(line) {
+            all.push(mapping);
+        } else if let (Some(last), Some((key, value))) = (all.last_mut(), line.split_once(':')) {
+            let kib = value.trim().trim_end_matches("kB").trim().parse();
+            match (key, kib) {
+                ("Rss", Ok(kib)) => last.rss_kib = kib,
+                ("Anonymous", Ok(kib)) => last.anonymous_kib = kib,
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// `start-end permissions offset device inode path`
+fn header(line: &str) -> Option<Mapping> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let permissions = words.next()?;
+    Some(Mapping {
+        start: usize::from_str_radix(start, 16).ok()?,
+        end: usize::from_str_radix(end, 16).ok()?,
+        is_writable: permissions.contains('w'),
+        path: words.nth(3).unwrap_or_default().into(),
+        ..Mapping::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+00400000-00c00000 r-xp 00200000 fe:00 17 /bin/kerf
+Rss:               20296 kB
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me
+00c00000-00d00000 r--p 00a00000 fe:00 17 /bin/kerf
+Rss:                1504 kB
+Anonymous:          1500 kB
+00d00000-00e00000 rw-p 00b00000 fe:00 17 /bin/kerf
+Rss:                  12 kB
+Anonymous:             0 kB
+7f0000000000-7f0000100000 rw-p 00000000 00:00 0
+Rss:                 512 kB
+";
+
+    #[test]
+    fn only_what_is_the_programs_and_was_never_written_goes() {
+        let all = mappings(SMAPS);
+        let clean: Vec<bool> = all
+            .iter()
+            .map(|it| it.is_clean_part_of(Path::new("/bin/kerf")))
+            .collect();
+
+        assert_eq!(clean, [true, false, false, false]);
+        assert_eq!((all[0].start, all[0].end), (0x40_0000, 0xc0_0000));
+        assert_eq!(all[0].rss_kib, 20_296);
+        assert!(!all[0].is_clean_part_of(Path::new("/bin/other")));
+    }
+
+    #[test]
+    fn a_process_goes_on_after_its_code_went() {
+        let given = give_back_code_pages().unwrap();
+
+        assert!(given > 0);
+        assert_eq!(mappings(SMAPS).len(), 4);
+    }
+}
