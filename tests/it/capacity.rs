@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::capacitybuffer::CapacityBuffer;
+use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
@@ -383,4 +384,51 @@ spec: {scalableRef: {kind: Deployment, name: web}, percentage: 50}
     });
     until_condition(&stage, "Provisioning", "FitsExistingCapacity");
     stage.until_bound(3);
+}
+
+#[test]
+fn a_pool_with_few_ways_to_launch_says_so_before_a_launch_fails() {
+    let mut stage = Stage::set();
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", ""));
+    stage.start_kerf(&[]);
+    let strength = |is_strong: bool| {
+        stage.until(
+            &format!("the pool's elastic strength is enough: {is_strong}"),
+            || async {
+                let pools: Vec<NodePool> = stage.list_async().await;
+                let pool = pools.into_iter().next()?;
+                let said = kerf_api::condition::find(pool.conditions(), "ElasticStrength")?.clone();
+                let strength = pool.status?.elastic_strength?;
+                (said.is_true() == is_strong).then_some((said, strength))
+            },
+        )
+    };
+    let (_, wide) = strength(true);
+    assert!(
+        wide.launchable >= 4 && wide.total >= wide.launchable,
+        "{wide:?}"
+    );
+    assert_eq!(wide.summary, format!("{}/{}", wide.launchable, wide.total));
+
+    let narrow = r#"        - {key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g7.large"]}
+        - {key: topology.kubernetes.io/zone, operator: In, values: ["cn-hangzhou-h"]}"#;
+    stage.apply(&pool("720h", narrow));
+    let (said, narrow) = strength(false);
+    assert_eq!(
+        (said.reason.as_str(), narrow.launchable),
+        ("FewWaysToLaunch", 1)
+    );
+    assert!(
+        said.message.contains("allow more instance types"),
+        "{}",
+        said.message
+    );
+
+    // The class itself is as strong as before, and says what stands against the rest.
+    let classes: Vec<EcsNodeClass> = stage.list();
+    let class = classes[0].status.clone().unwrap().elastic_strength.unwrap();
+    assert!(class.launchable > narrow.launchable, "{class:?}");
+    let others: i64 = class.others.values().sum();
+    assert_eq!(class.launchable + others, class.total, "{class:?}");
 }

@@ -87,6 +87,11 @@ open_enum! {
     derive = "PartialEq",
     doc = "An ECSNodeClass holds the cloud's settings of a pool's nodes, and the policies that take part in decisions.",
     printcolumn(
+        name = "Launchable",
+        type_ = "string",
+        json_path = ".status.elasticStrength.summary"
+    ),
+    printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"

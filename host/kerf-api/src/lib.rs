@@ -25,6 +25,7 @@ pub mod nodeclaim;
 pub mod nodeoverlay;
 pub mod nodepool;
 pub mod requirement;
+pub mod strength;
 pub mod time;
 
 mod open_enum;

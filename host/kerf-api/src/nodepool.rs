@@ -5,6 +5,7 @@ use crate::duration::NillableDuration;
 use crate::names::condition;
 use crate::requirement::{NodeClassReference, Requirement};
 use crate::schema;
+use crate::strength::ElasticStrength;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::{CustomResource, KubeSchema};
@@ -44,6 +45,11 @@ pub(crate) fn expire_after_default() -> Option<NillableDuration> {
         json_path = ".spec.template.spec.nodeClassRef.name"
     ),
     printcolumn(name = "Nodes", type_ = "string", json_path = ".status.nodes"),
+    printcolumn(
+        name = "Launchable",
+        type_ = "string",
+        json_path = ".status.elasticStrength.summary"
+    ),
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -173,6 +179,9 @@ pub struct NodePoolStatus {
     /// How many nodes this pool has.
     #[serde(default)]
     pub nodes: i64,
+    /// How much of what the pool allows can be launched now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic_strength: Option<ElasticStrength>,
     /// The generation of the node class for which NodeRegistrationHealthy was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_class_observed_generation: Option<i64>,

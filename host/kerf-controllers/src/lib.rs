@@ -45,6 +45,7 @@ pub mod repair;
 pub mod settings;
 pub mod static_capacity;
 pub mod stores;
+mod strength;
 pub mod supervise;
 pub mod termination;
 pub mod watch;

@@ -122,7 +122,7 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
     wanted.status = Some(status::status(
         &class,
         &resolved,
-        outcome.as_ref().err(),
+        outcome.as_ref(),
         &policies,
         clock::now(),
     ));

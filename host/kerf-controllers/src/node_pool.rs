@@ -11,7 +11,9 @@ use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::names::{annotation, condition, event, label, reason};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_api::nodepool::{NodePool, NodePoolStatus};
+use kerf_core::instance_type::InstanceType;
 use kerf_core::resources::{COMMON, NODES, Resources, quantity_of};
+use kerf_core::strength::Strength;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
@@ -21,7 +23,7 @@ use crate::disruption::hash::POOL_HASH;
 use crate::error::Error;
 use crate::events::created_at;
 use crate::lifecycle::health::{Registrations, Verdict};
-use crate::{clock, patch};
+use crate::{clock, patch, strength};
 
 /// What the pool's nodes have is counted again at least this often; the watches of its claims trigger it before.
 const RECOUNT: Duration = Duration::from_secs(60);
@@ -39,12 +41,15 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     ));
     let claims = context.stores.nodeclaims.state();
     let health = health(&pool, class.as_deref(), &context.registrations);
+    let strength = context
+        .instance_types_of(&pool.name_any())
+        .map(|instance_types| read(&pool, instance_types).strength());
     let mut wanted = (*pool).clone();
     wanted.status = Some(status(
         &pool,
         class.as_deref(),
         &claims,
-        &health,
+        (&health, strength.as_ref()),
         clock::now(),
     ));
     match pool.hash() {
@@ -68,7 +73,7 @@ fn status(
     pool: &NodePool,
     class: Option<&EcsNodeClass>,
     claims: &[Arc<NodeClaim>],
-    health: &Health,
+    (health, strength): (&Health, Option<&Strength>),
     now: Timestamp,
 ) -> NodePoolStatus {
     let generation = pool.metadata.generation.unwrap_or_default();
@@ -96,10 +101,15 @@ fn status(
     }
     set_class(&mut conditions, pool, class);
     set_health(&mut conditions, health);
+    // Before the first look at the cloud nothing is known, and what was known before stays.
+    if let Some(strength) = strength {
+        strength::set(&mut conditions, strength);
+    }
     let (resources, nodes) = total(&pool.name_any(), claims);
     let mut status = pool.status.clone().unwrap_or_default();
     status.resources = resources;
     status.nodes = nodes;
+    status.elastic_strength = strength.map(strength::shown).or(status.elastic_strength);
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     status.conditions = conditions.finish();
     status
@@ -286,14 +296,22 @@ async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
 }
 
 /// Its requirements are good, and no type that its class can have meets them all.
+/// The pool as decisions see it.
+fn read(
+    pool: &NodePool,
+    instance_types: Arc<Vec<Arc<InstanceType>>>,
+) -> kerf_core::node_pool::NodePool {
+    kerf_core::node_pool::NodePool {
+        instance_types,
+        ..kerf_state::node_pool(pool).pool
+    }
+}
+
 async fn warn_of_no_types(pool: &NodePool, context: &Context) {
     let Some(instance_types) = context.instance_types_of(&pool.name_any()) else {
         return;
     };
-    let read = kerf_core::node_pool::NodePool {
-        instance_types,
-        ..kerf_state::node_pool(pool).pool
-    };
+    let read = read(pool, instance_types);
     if read.has_no_compatible_types() {
         let note = format!(
             "none of the {} instance types of ECSNodeClass {} meets the requirements; loosen spec.template.spec.requirements or the labels",
@@ -356,7 +374,13 @@ mod tests {
         registrations.restore([("pool".to_owned(), vec![false, false])].into());
         let first = health(&pool, None, &registrations);
         assert_eq!(first, Health::Reset);
-        pool.status = Some(status(&pool, None, &[], &first, Timestamp::UNIX_EPOCH));
+        pool.status = Some(status(
+            &pool,
+            None,
+            &[],
+            (&first, None),
+            Timestamp::UNIX_EPOCH,
+        ));
         registrations.restore([("pool".to_owned(), vec![false, false])].into());
 
         let judged = health(&pool, None, &registrations);

@@ -8,6 +8,7 @@ use crate::price::Price;
 use crate::requirement::Requirement;
 use crate::requirements::Requirements;
 use crate::resources::{HUGE_PAGES_PREFIX, MEMORY, Resources};
+use crate::unavailable::Unavailability;
 
 /// How capacity is bought. The order is that in which a launch prefers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +72,7 @@ pub struct Offering {
     /// Whether a NodeOverlay added something to its capacity.
     pub is_capacity_overlaid: bool,
     /// Why it cannot be bought now ("no stock", "no free IPs"); none when it can.
-    pub unavailable: Option<String>,
+    pub unavailable: Option<Unavailability>,
     /// It is sold, but the cloud does not promise stock: at equal price others come first.
     pub is_stock_uncertain: bool,
     /// The reservation, when `capacity_type` is reserved.

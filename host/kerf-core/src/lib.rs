@@ -30,7 +30,9 @@ pub mod schedule;
 pub mod selector;
 pub mod snapshot;
 pub mod static_capacity;
+pub mod strength;
 pub mod taint;
+pub mod unavailable;
 pub mod volume;
 
 pub use plan::{Plan, WorkBudget};

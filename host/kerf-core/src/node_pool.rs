@@ -14,6 +14,7 @@ use crate::node::Node;
 use crate::requirements::Requirements;
 use crate::resources::Limits;
 use crate::schedule::{template_requirements, type_meets};
+use crate::strength::Strength;
 use crate::taint::Taint;
 
 /// A reference to a NodeClass.
@@ -122,13 +123,26 @@ impl NodePool {
     /// Whether none of the known instance types is one that its requirements allow, sold in a way that they allow.
     pub fn has_no_compatible_types(&self) -> bool {
         let wanted = template_requirements(self);
-        let is_compatible = |it: &InstanceType| {
+        let is_sold = |it: &InstanceType| {
             let mut offerings = it.offerings.iter();
-            wanted.iter().all(|requirement| type_meets(it, requirement))
-                && offerings.any(|offering| offering.is_allowed_by(&wanted))
+            offerings.any(|offering| offering.is_allowed_by(&wanted))
         };
-        let mut types = self.instance_types.iter();
-        !self.instance_types.is_empty() && !types.any(|it| is_compatible(it))
+        !self.instance_types.is_empty() && !self.types_for(&wanted).any(is_sold)
+    }
+
+    /// How much of what its requirements allow can be launched now.
+    pub fn strength(&self) -> Strength {
+        let wanted = template_requirements(self);
+        Strength::of(self.types_for(&wanted), |it| it.is_allowed_by(&wanted))
+    }
+
+    fn types_for<'a>(&'a self, wanted: &'a Requirements) -> impl Iterator<Item = &'a InstanceType> {
+        let meets =
+            |it: &InstanceType| wanted.iter().all(|requirement| type_meets(it, requirement));
+        self.instance_types
+            .iter()
+            .map(|it| &**it)
+            .filter(move |it| meets(it))
     }
 
     /// What a node was bought as, by its labels; none where that is not sold now.

@@ -3,6 +3,7 @@
 use crate::condition::Condition;
 use crate::open_enum::open_enum;
 use crate::schema;
+use crate::strength::ElasticStrength;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct EcsNodeClassStatus {
     /// Images that instances start from, the preferred one of each architecture first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageStatus>,
+    /// How much of what the class allows can be launched now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic_strength: Option<ElasticStrength>,
     /// What each policy is doing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyStatus>,

@@ -59,6 +59,8 @@ names! {
     POLICIES_CONFIG_VALID = "PoliciesConfigValid";
     /// ECSNodeClass: every policy is loaded and serves. Informational; failurePolicy decides what a failing one means.
     POLICIES_READY = "PoliciesReady";
+    /// NodePool and ECSNodeClass: there are several ways to launch something now. Informational: False before a launch fails.
+    ELASTIC_STRENGTH = "ElasticStrength";
     /// CapacityBuffer: the pods that it stands for are known.
     READY_FOR_PROVISIONING = "ReadyForProvisioning";
     /// CapacityBuffer: whether there is room for its pods.

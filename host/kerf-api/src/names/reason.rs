@@ -113,6 +113,10 @@ names! {
     POLICY_CONFIG_INVALID = "PolicyConfigInvalid";
     /// ECSNodeClass: a policy serves, and its last call gave no answer; failurePolicy decides what that means for pods.
     POLICY_CALL_FAILED = "PolicyCallFailed";
+    /// ElasticStrength: one stock-out is enough to leave pods waiting.
+    FEW_WAYS_TO_LAUNCH = "FewWaysToLaunch";
+    /// ElasticStrength: nothing that is allowed can be launched now.
+    NOTHING_LAUNCHABLE = "NothingLaunchable";
     /// ECSNodeClass: a policy is being fetched, compiled or tried.
     POLICY_LOADING = "PolicyLoading";
     /// The cloud could not be asked; the last known answer stays.

@@ -4,6 +4,7 @@ use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
 use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
+use kerf_core::unavailable::{Cause, Unavailability};
 
 use crate::provider::capacity::{NodeCapacity, cannot_join, node_capacity};
 use crate::provider::class::ResolvedNodeClass;
@@ -76,7 +77,7 @@ pub(crate) fn assemble(
             || (class.spec.private_pools.is_targeted()
                 && offering.capacity_type == CapacityType::Spot)
         {
-            offering.unavailable = Some(NO_PRIVATE_POOL.to_owned());
+            offering.unavailable = Some(Unavailability::new(Cause::PrivatePool, NO_PRIVATE_POOL));
         }
     }
     let node = node_capacity(facts, &class.spec, cni, config);
@@ -96,21 +97,23 @@ pub(crate) fn assemble(
 }
 
 /// Why the type can be no node of the class, wherever it is bought.
-fn unusable(facts: &TypeFacts, class: &ResolvedNodeClass, cni: CniMode) -> Option<String> {
+fn unusable(facts: &TypeFacts, class: &ResolvedNodeClass, cni: CniMode) -> Option<Unavailability> {
     if let Some(reason) = cannot_join(facts, cni) {
-        return Some(reason);
+        return Some(Unavailability::new(Cause::PodAddresses, reason));
     }
     let Some(image) = class.image_for(facts.architecture) else {
         let architecture = facts.architecture;
-        return Some(format!("the ECSNodeClass has no image for {architecture}"));
+        let text = format!("the ECSNodeClass has no image for {architecture}");
+        return Some(Unavailability::new(Cause::Image, text));
     };
     // A disk below the image's size is refused by the API, whatever the type.
     let disk_gib = class.spec.system_disk.size_gib;
     (image.size_gib > disk_gib).then(|| {
-        format!(
+        let text = format!(
             "the system disk of {disk_gib} GiB is smaller than its image of {} GiB",
             image.size_gib
-        )
+        );
+        Unavailability::new(Cause::Disk, text)
     })
 }
 
@@ -144,9 +147,13 @@ fn offering(
             capacity_type,
         };
         offering.unavailable = if zone.has_addresses {
-            (sources.mark)(key).map(|reason| format!("a launch failed recently: {reason}"))
+            (sources.mark)(key).map(|reason| {
+                let text = format!("a launch failed recently: {reason}");
+                Unavailability::new(Cause::RecentFailure, text)
+            })
         } else {
-            Some("no free addresses in the zone's vSwitches".to_owned())
+            let text = "no free addresses in the zone's vSwitches";
+            Some(Unavailability::new(Cause::Addresses, text))
         };
     }
     Some(offering)
@@ -175,7 +182,8 @@ impl Market<'_> {
         }
         let price = self.price(instance_type, zone, capacity_type);
         let mut offering = Offering::new(zone.clone(), capacity_type, price);
-        offering.unavailable = (stock == Some(StockState::SoldOut)).then(|| "no stock".to_owned());
+        offering.unavailable = (stock == Some(StockState::SoldOut))
+            .then(|| Unavailability::new(Cause::Stock, "no stock"));
         offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
         Some(offering)
     }

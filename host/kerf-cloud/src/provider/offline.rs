@@ -117,7 +117,7 @@ fn offerings(row: &CatalogType, zones: &BTreeSet<&str>) -> Vec<Offering> {
                 .price_per_hour
                 .map_or(Price::UNKNOWN, Price::from_per_hour);
             let mut offering = Offering::new(it.zone.as_str(), capacity_type, price);
-            offering.unavailable.clone_from(&it.unavailable);
+            offering.unavailable = it.unavailable.clone().map(Into::into);
             offering.is_stock_uncertain = it.is_stock_uncertain;
             Some(offering)
         })

@@ -61,7 +61,7 @@ fn offerings(
                 zone: zone.clone(),
                 capacity_type: capacity_type.as_str().to_owned(),
                 price_per_hour: offering.price.per_hour(),
-                unavailable: offering.unavailable,
+                unavailable: offering.unavailable.map(|it| it.text),
                 is_stock_uncertain: offering.is_stock_uncertain,
             })
         })

@@ -4,6 +4,7 @@
 //! what it is about. Amounts are in cores for CPU and in whole units for everything else.
 
 mod pool;
+mod strength;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,6 +72,7 @@ pub fn render(
         karpenter.register(name, help, family);
     }
     pods.register_waiting(karpenter, now);
+    strength::register(snapshot, &mut registry);
     let mut text = String::new();
     encode(&mut text, &registry)?;
     pods.render_states(snapshot, &mut text);

@@ -1,5 +1,7 @@
 //! The status of an ECSNodeClass. Pure.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kerf_api::condition::{Condition, ConditionStatus, Conditions};
 use kerf_api::ecsnodeclass::EcsNodeClass;
@@ -10,8 +12,11 @@ use kerf_api::ecsnodeclass::status::{
 };
 use kerf_api::names::{condition, reason};
 use kerf_cloud::provider::class::{ResolveKind, ResolveProblem, ResolvedNodeClass};
+use kerf_core::strength::Strength;
 
 use crate::events::created_at;
+use crate::node_class::ClassState;
+use crate::strength;
 
 /// The condition of each kind of problem, with the reason when it is there.
 const KINDS: [(ResolveKind, &str, &str); 6] = [
@@ -51,8 +56,8 @@ const KINDS: [(ResolveKind, &str, &str); 6] = [
 #[must_use]
 pub fn status(
     class: &EcsNodeClass,
-    resolved: &Result<std::sync::Arc<ResolvedNodeClass>, Vec<ResolveProblem>>,
-    obstacle: Option<&String>,
+    resolved: &Result<Arc<ResolvedNodeClass>, Vec<ResolveProblem>>,
+    loaded: Result<&Arc<ClassState>, &String>,
     policies: &[PolicyStatus],
     now: Timestamp,
 ) -> EcsNodeClassStatus {
@@ -78,7 +83,7 @@ pub fn status(
             conditions.set_false(type_, reason, &found.join("; "));
         }
     }
-    if let (Ok(_), Some(obstacle)) = (resolved, obstacle) {
+    if let (Ok(_), Err(obstacle)) = (resolved, loaded) {
         conditions.set_false(
             condition::CLUSTER_RESOLVED,
             reason::CLOUD_UNREACHABLE,
@@ -86,6 +91,12 @@ pub fn status(
         );
     }
     set_policies(&mut conditions, &class.spec.policies, policies);
+    if let Ok(state) = loaded {
+        let types = state.instance_types.iter().map(|it| &**it);
+        let strength = Strength::of(types, |_| true);
+        strength::set(&mut conditions, &strength);
+        status.elastic_strength = Some(strength::shown(&strength));
+    }
     if let Ok(resolved) = resolved {
         record(&mut status, resolved);
     }

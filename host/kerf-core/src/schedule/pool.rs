@@ -177,7 +177,10 @@ impl Sale {
                 price: offering.ordering_price(),
                 is_stock_uncertain: offering.is_stock_uncertain,
             },
-            closed: offering.unavailable.clone().map(Closed::Unavailable),
+            closed: offering
+                .unavailable
+                .as_deref()
+                .map(|why| Closed::Unavailable(why.to_owned())),
         }
     }
 

@@ -234,7 +234,7 @@ fn mark(types: &mut [Arc<InstanceType>], label: &str, value: &str, reason: &str)
                 _ => true,
             };
             if has_it {
-                offering.unavailable = Some(reason.to_owned());
+                offering.unavailable = Some(reason.to_owned().into());
                 found = true;
             }
         }

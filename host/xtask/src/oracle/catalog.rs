@@ -38,7 +38,7 @@ fn write_offering(offering: &Offering) -> Value {
         "priceMicros": offering.price.micros(),
     });
     if let Some(why) = &offering.unavailable {
-        value["unavailable"] = json!(why);
+        value["unavailable"] = json!(why.text);
     }
     if let Some(it) = &offering.reservation {
         value["reservation"] = json!({"id": it.id.as_str(), "remaining": it.remaining});
@@ -81,7 +81,9 @@ fn read_offering(value: &Value) -> Result<Offering> {
         list => read_resources(list).map(Box::new).map(Some),
     };
     let mut offering = Offering::new(zone, capacity_type, Price::from_micros(price));
-    offering.unavailable = value["unavailable"].as_str().map(str::to_owned);
+    offering.unavailable = value["unavailable"]
+        .as_str()
+        .map(|why| why.to_owned().into());
     offering.reservation = value["reservation"]["id"].as_str().map(|id| Reservation {
         id: id.into(),
         remaining: value["reservation"]["remaining"]

@@ -207,7 +207,7 @@ impl Draw {
                 let price = Price::from_micros(micros);
                 let mut offering = Offering::new(zone, capacity_type, price);
                 if self.kind("out of stock", 10) {
-                    offering.unavailable = Some("no stock".to_owned());
+                    offering.unavailable = Some("no stock".to_owned().into());
                 }
                 offerings.push(offering);
             }

@@ -150,7 +150,7 @@ fn image_of(id: &str) -> Image {
 
 fn sold(name: &str, zone: &str, capacity_type: CapacityType) -> InstanceType {
     let mut offering = Offering::new(zone, capacity_type, Price::UNKNOWN);
-    offering.unavailable = Some("no stock".to_owned());
+    offering.unavailable = Some("no stock".to_owned().into());
     let none = Resources::default();
     InstanceType::new(name, [], none.clone(), none, vec![offering])
 }

@@ -301,7 +301,7 @@ fn what_is_too_large_is_told_how_near_the_closest_type_came() {
 fn what_cannot_be_bought_is_told_where_and_why() {
     let mut sold_out = instance_type("ecs.g7.2c", 2);
     for offering in &mut sold_out.offerings {
-        offering.unavailable = Some("out of stock".to_owned());
+        offering.unavailable = Some("out of stock".to_owned().into());
     }
     let plan = World::new(pool_of([sold_out])).pod("a", spec(500)).plan();
     assert_eq!(
@@ -315,7 +315,7 @@ fn what_cannot_be_bought_is_told_where_and_why() {
 fn what_is_large_enough_but_sold_out_is_told_with_what_can_be_bought() {
     let mut large = instance_type("ecs.g7.8c", 8);
     for offering in &mut large.offerings {
-        offering.unavailable = Some("no stock".to_owned());
+        offering.unavailable = Some("no stock".to_owned().into());
     }
     let plan = World::new(pool_of([instance_type("ecs.g7.2c", 2), large]))
         .pod("a", spec(3500))

@@ -584,7 +584,7 @@ fn soft_taints_give_way_last() {
 #[test]
 fn zones_without_stock_do_not_hold_a_spread_back() {
     let mut it = instance_type("ecs.g7.2c", 2);
-    it.offerings[2].unavailable = Some("out of stock".to_owned());
+    it.offerings[2].unavailable = Some("out of stock".to_owned().into());
     let world = World::new(pool_of([it])).pods(pods("a", 4, &spread("web", ZONE)));
     assert_eq!(by_zone(&world, &world.plan()), zones(&[("h", 2), ("i", 2)]));
 }

@@ -279,13 +279,13 @@ fn f59_claims_that_never_become_ready_count_against_the_limit() {
 fn f01_an_offering_without_stock_is_not_planned_again() {
     let both = [CapacityType::OnDemand, CapacityType::Spot];
     let mut only = sold("ecs.c7a.4c", 4, &["b"], &both);
-    only.offerings[0].unavailable = Some("OperationDenied.NoStock".to_owned());
+    only.offerings[0].unavailable = Some("OperationDenied.NoStock".to_owned().into());
     let world = |it| World::new(pool_of([it])).pod("a", spec(100)).plan();
     assert_eq!(
         world(only.clone()).new_claims[0].offerings[0].capacity_type,
         CapacityType::Spot
     );
 
-    only.offerings[1].unavailable = Some("OperationDenied.NoStock".to_owned());
+    only.offerings[1].unavailable = Some("OperationDenied.NoStock".to_owned().into());
     assert!(only_reason(&world(only)).contains("OperationDenied.NoStock in b (on-demand)"));
 }
