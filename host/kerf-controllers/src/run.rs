@@ -1,5 +1,6 @@
 //! From a client to a running controller: watches first, then leadership, then everything that acts.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +37,7 @@ use crate::{
 };
 
 /// How this process comes to act.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Leadership {
     /// It is alone and acts at once.
     Alone,
@@ -46,7 +47,20 @@ pub enum Leadership {
         name: String,
         /// The lease's namespace.
         namespace: String,
+        /// A client for nothing else: a renewal must not wait behind requests that an API server in need lets hang.
+        client: Box<Client>,
     },
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alone => f.write_str("Alone"),
+            Self::Lease {
+                name, namespace, ..
+            } => write!(f, "Lease({namespace}/{name})"),
+        }
+    }
 }
 
 /// How a run ended.
@@ -142,8 +156,12 @@ pub async fn run(
             start(&supervisor, intake, &context).await;
             Ok(until_end(supervisor, &mut stop, std::future::pending()).await)
         }
-        Leadership::Lease { name, namespace } => {
-            let api = Api::namespaced(context.client.clone(), &namespace);
+        Leadership::Lease {
+            name,
+            namespace,
+            client,
+        } => {
+            let api = Api::namespaced(*client, &namespace);
             Ok(lead(
                 Election::new(api, name, identity, leash),
                 supervisor,

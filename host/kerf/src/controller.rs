@@ -69,6 +69,7 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
             } else {
                 process.leader_election_namespace.clone()
             },
+            client: Box::new(api_server::connect(args.kubeconfig.as_deref(), rate).await?),
         }
     };
     let (metrics, probes) = process.addresses();
