@@ -246,3 +246,29 @@ fn what_a_registry_sends_damaged_or_cut_is_not_run_and_comes_by_itself_when_it_i
     ));
     until_policy(&stage, "Stale", "has not got the manifest");
 }
+
+#[test]
+fn a_login_is_shown_to_the_registry_and_to_no_storage_that_it_sends_to() {
+    let mut stage = Stage::set();
+    let tls = Tls::of(&stage);
+    let storage = server::storage(&tls);
+    let front = server::front(&tls, &storage);
+    let host = format!("localhost:{}", front.port);
+    put_secret(
+        &stage,
+        &docker_config(std::slice::from_ref(&host), PASSWORD),
+    );
+    let digest = format!("sha256:{}", "0".repeat(64));
+    stage.apply(&manifests(&format!("{host}/team/family"), &digest, SECRET));
+    stage.start_kerf(&["--registry-ca-bundle", tls.roots.to_str().unwrap()]);
+
+    // Where the storage says to log in nobody goes, so that its refusal is the end.
+    until_policy(&stage, "Failed", "refused the login");
+    let said = storage.said();
+    assert!(said.len() >= 2, "{said:?}");
+    assert!(
+        said.iter().all(|line| line.ends_with("shown \"\"")),
+        "{said:?}"
+    );
+    assert!(!stage.log().contains("thief"), "the storage's word counts");
+}

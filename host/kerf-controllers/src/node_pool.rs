@@ -295,7 +295,6 @@ async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
     }
 }
 
-/// Its requirements are good, and no type that its class can have meets them all.
 /// The pool as decisions see it.
 fn read(
     pool: &NodePool,
@@ -307,6 +306,7 @@ fn read(
     }
 }
 
+/// Its requirements are good, and no type that its class can have meets them all.
 async fn warn_of_no_types(pool: &NodePool, context: &Context) {
     let Some(instance_types) = context.instance_types_of(&pool.name_any()) else {
         return;

@@ -100,8 +100,11 @@ impl Policies {
         let wanted: Vec<(PolicySpec, Source)> = wanted
             .map(|policy| self.wanted(&name, policy, context))
             .collect();
-        let names: Vec<&str> = wanted.iter().map(|(spec, _)| spec.name.as_str()).collect();
-        self.pulls.retain(&name, &names);
+        let pulled = wanted
+            .iter()
+            .filter(|(_, source)| matches!(source, Source::Pulled(_)));
+        let pulled: Vec<&str> = pulled.map(|(spec, _)| spec.name.as_str()).collect();
+        self.pulls.retain(&name, &pulled);
         let (registry, pulls) = (Arc::clone(&self.registry), self.pulls.clone());
         let class_name = name.clone();
         let update = move || update(&registry, &pulls, &class_name, wanted);
@@ -145,8 +148,11 @@ fn take(registry: &Registry, pulls: &Pulls, class: &str, spec: PolicySpec, found
     match found {
         Found::Bytes(bytes) => {
             let name = spec.name.clone();
-            drop(registry.update(class, spec, &bytes));
-            pulls.taken(class, &name);
+            let outcome = registry.update(class, spec, &bytes);
+            // What a busy machine could not compile is tried again with the same bytes.
+            if !outcome.is_err_and(|error| error.is_transient()) {
+                pulls.taken(class, &name);
+            }
         }
         Found::Known(source) if registry.renew(class, &spec, source) => {}
         Found::Known(_) => {

@@ -15,14 +15,17 @@ use std::ptr::NonNull;
 struct Mapping {
     start: usize,
     end: usize,
-    is_writable: bool,
+    /// Can be executed and cannot be written. Data that the loader relocates is written once, and what of it was swapped
+    /// out later is counted nowhere here.
+    is_code: bool,
     path: PathBuf,
-    rss_kib: u64,
-    /// Pages that are no longer the file's.
-    anonymous_kib: u64,
+    rss_kib: Option<u64>,
+    /// Pages that are no longer the file's, here and swapped out.
+    anonymous_kib: Option<u64>,
+    swap_kib: Option<u64>,
 }
 
-/// Gives the pages of this program back that are as they are in its file; what is used again comes from there, or rather
+/// Gives the pages of code of this program back that are as they are in its file; what is used again comes from there, or rather
 /// from the kernel's cache of it, sixteen pages at a time. Returns how many KiB went.
 ///
 /// # Errors
@@ -34,7 +37,7 @@ pub fn give_back_code_pages() -> io::Result<u64> {
     for mapping in mappings(&smaps) {
         if mapping.is_clean_part_of(&program) {
             drop_pages(&mapping)?;
-            given_kib += mapping.rss_kib;
+            given_kib += mapping.rss_kib.unwrap_or_default();
         }
     }
     Ok(given_kib)
@@ -42,7 +45,9 @@ pub fn give_back_code_pages() -> io::Result<u64> {
 
 impl Mapping {
     fn is_clean_part_of(&self, program: &Path) -> bool {
-        self.path == program && !self.is_writable && self.anonymous_kib == 0 && self.rss_kib > 0
+        self.path == program
+            && self.is_code
+            && (self.anonymous_kib, self.swap_kib) == (Some(0), Some(0))
     }
 }
 
@@ -56,8 +61,8 @@ fn drop_pages(mapping: &Mapping) -> io::Result<()> {
         return Ok(());
     };
     let length = mapping.end.saturating_sub(mapping.start);
-    // SAFETY: the range is one mapping of the running program's file, which stays mapped for the life of the process. It
-    // cannot be written, and none of its pages ever was (Anonymous: 0), so the next access reads the same bytes again.
+    // SAFETY: the range is code of the running program's file, which stays mapped for the life of the process. It cannot be
+    // written, and none of its pages was changed (Anonymous and Swap are 0), so the next access reads the same bytes again.
     unsafe { madvise(start, length, MmapAdvise::MADV_DONTNEED) }.map_err(io::Error::from)
 }
 
@@ -70,8 +75,9 @@ fn mappings(smaps: &str) -> Vec<Mapping> {
         } else if let (Some(last), Some((key, value))) = (all.last_mut(), line.split_once(':')) {
             let kib = value.trim().trim_end_matches("kB").trim().parse();
             match (key, kib) {
-                ("Rss", Ok(kib)) => last.rss_kib = kib,
-                ("Anonymous", Ok(kib)) => last.anonymous_kib = kib,
+                ("Rss", Ok(kib)) => last.rss_kib = Some(kib),
+                ("Anonymous", Ok(kib)) => last.anonymous_kib = Some(kib),
+                ("Swap", Ok(kib)) => last.swap_kib = Some(kib),
                 _ => {}
             }
         }
@@ -87,7 +93,7 @@ fn header(line: &str) -> Option<Mapping> {
     Some(Mapping {
         start: usize::from_str_radix(start, 16).ok()?,
         end: usize::from_str_radix(end, 16).ok()?,
-        is_writable: permissions.contains('w'),
+        is_code: permissions.starts_with("r-x"),
         path: words.nth(3).unwrap_or_default().into(),
         ..Mapping::default()
     })
@@ -101,13 +107,16 @@ mod tests {
 00400000-00c00000 r-xp 00200000 fe:00 17 /bin/kerf
 Rss:               20296 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 VmFlags: rd ex mr mw me
 00c00000-00d00000 r--p 00a00000 fe:00 17 /bin/kerf
 Rss:                1504 kB
-Anonymous:          1500 kB
+Anonymous:             0 kB
+Swap:               1500 kB
 00d00000-00e00000 rw-p 00b00000 fe:00 17 /bin/kerf
 Rss:                  12 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 7f0000000000-7f0000100000 rw-p 00000000 00:00 0
 Rss:                 512 kB
 ";
@@ -122,7 +131,12 @@ Rss:                 512 kB
 
         assert_eq!(clean, [true, false, false, false]);
         assert_eq!((all[0].start, all[0].end), (0x40_0000, 0xc0_0000));
-        assert_eq!(all[0].rss_kib, 20_296);
+        assert_eq!(all[0].rss_kib, Some(20_296));
+        let unread = Mapping {
+            swap_kib: None,
+            ..mappings(SMAPS).remove(0)
+        };
+        assert!(!unread.is_clean_part_of(Path::new("/bin/kerf")));
         assert!(!all[0].is_clean_part_of(Path::new("/bin/other")));
     }
 

@@ -158,7 +158,7 @@ pub enum CallError {
 
 impl LoadError {
     /// Whether the same bytes may load another time, because the machine had a part in the failure.
-    pub(crate) fn is_transient(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::CompileSlow { .. } | Self::StartCompiler(_) | Self::KeepCode(_) => true,
             Self::Describe(error) | Self::Validate(error) | Self::Smoke(error) => {

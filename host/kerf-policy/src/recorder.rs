@@ -15,13 +15,15 @@ use std::sync::{Mutex, PoisonError};
 const QUESTIONS_MAX: usize = 64;
 /// What all of them may take: a question about 300 types has a third of a MiB.
 const BYTES_MAX: usize = 8 << 20;
-/// Domains whose labels say what a node is, and nothing about who uses it.
-const PUBLIC_DOMAINS: [&str; 5] = [
+/// Domains whose labels say what a node is, and nothing about who uses it. Others of Kubernetes, such as app.kubernetes.io
+/// and node-restriction.kubernetes.io, are there for users' own values.
+const PUBLIC_DOMAINS: [&str; 6] = [
     "kubernetes.io",
-    "k8s.io",
+    "node.kubernetes.io",
+    "topology.kubernetes.io",
     "karpenter.sh",
+    "karpenter.alibabacloud.com",
     "alibabacloud.com",
-    "aliyun.com",
 ];
 
 /// Thread-safe. What a call costs when it is not kept is one count.
@@ -109,12 +111,7 @@ impl Recorder {
 /// Whether the values of a label say nothing about its users.
 fn is_public(key: &str) -> bool {
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    PUBLIC_DOMAINS.iter().any(|it| {
-        domain == *it
-            || domain
-                .strip_suffix(it)
-                .is_some_and(|rest| rest.ends_with('.'))
-    })
+    PUBLIC_DOMAINS.contains(&domain)
 }
 
 fn redact_labels(labels: &mut [(String, String)], veil: &dyn Fn(&str) -> String) {
@@ -139,15 +136,16 @@ impl Private for PricingInput {
 }
 
 impl Private for BootstrapInput {
-    /// The host's own parts have placeholders where secrets are; what the user wrote may have anything.
+    /// What users wrote may have anything, and the host's own parts repeat the node's labels and taints. Equal parts stay
+    /// equal, so that those of the host are found among all.
     fn redact(&mut self, veil: &dyn Fn(&str) -> String) {
         redact_labels(&mut self.node.labels, veil);
         for taint in self.node.taints.iter_mut().filter(|it| !is_public(&it.key)) {
             taint.value = veil(&taint.value);
         }
-        let host_owned = &self.host_owned;
-        for part in self.parts.iter_mut().filter(|it| !host_owned.contains(it)) {
+        for part in self.parts.iter_mut().chain(&mut self.host_owned) {
             part.body = format!("# {}\n", veil(&part.body));
+            part.name = part.name.as_ref().map(|name| veil(name));
         }
     }
 }
@@ -227,7 +225,13 @@ mod tests {
     #[test]
     fn a_label_of_somebody_elses_domain_is_not_public() {
         assert!(is_public("node.kubernetes.io/instance-type"));
-        for key in ["team", "notkubernetes.io/x", "kubernetes.io.example.com/x"] {
+        for key in [
+            "team",
+            "notkubernetes.io/x",
+            "kubernetes.io.example.com/x",
+            "app.kubernetes.io/name",
+            "node-restriction.kubernetes.io/x",
+        ] {
             assert!(!is_public(key), "{key}");
         }
     }

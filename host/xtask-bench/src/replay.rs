@@ -15,7 +15,7 @@ mod upstream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use jiff::SignedDuration;
 use kerf_core::instance_type::InstanceType;
 use kerf_core::labels;
@@ -62,9 +62,9 @@ pub(crate) struct Args {
     /// Let only this one play, and judge nothing.
     #[arg(long, value_enum)]
     only: Option<Player>,
-    /// Say how it goes, once a day of the trace.
+    /// Do not say how it goes, once a day of the trace.
     #[arg(long)]
-    verbose: bool,
+    quiet: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -127,11 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         "consolidateAfterSeconds": args.consolidate_after_seconds, "pods": lives.len(),
     });
     let mut outcomes = Vec::new();
-    for player in Player::ALL {
-        if args.only.is_some_and(|only| only != player) {
-            continue;
-        }
-        let outcome = play(args, &lives, &pool, player)?;
+    for (player, outcome) in play_all(args, &lives, &pool)? {
         report[player.name()] = outcome.report(args);
         outcomes.push(outcome);
     }
@@ -186,6 +182,25 @@ fn pool(types: Vec<Arc<InstanceType>>, consolidate_after_secs: i64) -> NodePool 
     pool
 }
 
+/// The players do not see each other, so that they play at the same time; each measures its own thread.
+fn play_all(args: &Args, lives: &[Life], pool: &NodePool) -> Result<Vec<(Player, Outcome)>> {
+    let plays = |player: &Player| args.only.is_none_or(|only| only == *player);
+    std::thread::scope(|scope| {
+        let playing: Vec<_> = Player::ALL
+            .into_iter()
+            .filter(plays)
+            .map(|player| (player, scope.spawn(move || play(args, lives, pool, player))))
+            .collect();
+        let ended = playing.into_iter().map(|(player, thread)| {
+            let outcome = thread
+                .join()
+                .map_err(|_| anyhow!("{} broke off", player.name()))??;
+            Ok((player, outcome))
+        });
+        ended.collect()
+    })
+}
+
 fn play(args: &Args, lives: &[Life], pool: &NodePool, player: Player) -> Result<Outcome> {
     let mut cluster = Cluster::new(pool.clone(), args.step_seconds);
     let mut outcome = Outcome::default();
@@ -225,7 +240,7 @@ fn play(args: &Args, lives: &[Life], pool: &NodePool, player: Player) -> Result<
         }
         outcome.search_cpu_secs += cpu_seconds()? - cpu;
         outcome.count(&cluster, &bound)?;
-        if args.verbose && at % DAY_SECS == 0 {
+        if !args.quiet && at % DAY_SECS == 0 {
             eprintln!(
                 "{} day {}: {} pods on {} nodes at {:.2}, {} commands so far",
                 player.name(),

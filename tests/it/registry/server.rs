@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::stage::Stage;
 
@@ -18,6 +18,14 @@ const HTPASSWD: &str = "puller:$2a$04$AM.Cir2UxVn7HWyrKrB6k.qz59XfoFqK0/aQ4E0KQg
 pub(super) struct Server {
     process: Child,
     pub(super) port: u16,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// What it said after it began to listen.
+    pub(super) fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
+    }
 }
 
 impl Drop for Server {
@@ -74,6 +82,23 @@ pub(super) fn tokens(tls: &Tls) -> Server {
     start(command)
 }
 
+/// A storage that sends readers on once within itself, and asks for their login.
+pub(super) fn storage(tls: &Tls) -> Server {
+    let mut command = Command::new(program());
+    command.arg("storage").args([&tls.certificate, &tls.key]);
+    start(command)
+}
+
+/// A registry that sends who is logged in to the storage.
+pub(super) fn front(tls: &Tls, storage: &Server) -> Server {
+    let mut command = Command::new(program());
+    command
+        .arg("front")
+        .args([&tls.certificate, &tls.key])
+        .arg(format!("https://localhost:{}", storage.port));
+    start(command)
+}
+
 fn serve(tls: &Tls, folder: &Path, auth: &str) -> Server {
     let config = format!(
         "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nauth:\n  {auth}\n\
@@ -121,10 +146,20 @@ fn start(mut command: Command) -> Server {
         said.push(line);
         port
     });
-    // Nobody reads the rest, and a full pipe would stop the server.
-    std::thread::spawn(move || lines.for_each(drop));
+    // A full pipe would stop the server.
+    let later = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&later);
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            own.lock().unwrap().push(line);
+        }
+    });
     let port = port.unwrap_or_else(|| panic!("it never listened: {said:?}"));
-    Server { process, port }
+    Server {
+        process,
+        port,
+        said: later,
+    }
 }
 
 fn port_in(line: &str) -> Option<u16> {

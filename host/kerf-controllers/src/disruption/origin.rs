@@ -7,6 +7,7 @@ use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::ecsnodeclass::policy::PolicyMode;
 use kerf_api::names::{annotation, label};
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_policy::PolicyState;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 
@@ -54,6 +55,8 @@ pub fn policies(class: &str, pool: &str, context: &Context) -> Option<String> {
     let statuses = context.policies.registry().statuses(class, Instant::now());
     let digests = statuses
         .into_iter()
+        // An older version, or one with an older configuration, is not what the class declares.
+        .filter(|status| status.state == PolicyState::Ready)
         .filter_map(|status| Some((status.name, status.digest?.to_string())))
         .collect();
     marks(&object, pool, &digests)

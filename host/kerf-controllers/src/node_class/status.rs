@@ -131,7 +131,14 @@ fn set_policies(conditions: &mut Conditions, declared: &[Policy], policies: &[Po
     if problems.is_empty() {
         conditions.set_true(condition::POLICIES_READY);
     } else {
-        conditions.set_false(condition::POLICIES_READY, reason, &problems.join("; "));
+        let problems = problems.join("; ");
+        match reason {
+            // Nothing is wrong; it takes a while.
+            reason::POLICY_LOADING => {
+                conditions.set_unknown(condition::POLICIES_READY, reason, &problems);
+            }
+            _ => conditions.set_false(condition::POLICIES_READY, reason, &problems),
+        }
     }
 }
 
@@ -170,6 +177,7 @@ fn set_stages(conditions: &mut Conditions, policies: &[PolicyStatus]) {
             (true, _, _) => conditions.clear(type_),
             (_, true, _) => conditions.set_true(type_),
             (_, _, true) => conditions.set_unknown(type_, reason, "a state before it is missed"),
+            _ if is_coming => conditions.set_unknown(type_, reason, &here.join("; ")),
             _ => conditions.set_false(type_, reason, &here.join("; ")),
         }
     }
@@ -218,7 +226,13 @@ fn record(status: &mut EcsNodeClassStatus, resolved: &ResolvedNodeClass) {
 pub fn worsened<'a>(before: &[Condition], after: &'a [Condition]) -> Vec<&'a Condition> {
     let is_news = |now: &&Condition| {
         let then = kerf_api::condition::find(before, &now.type_);
-        then.is_none_or(|then| then.status != now.status || then.message != now.message)
+        // How many ways there are to launch something changes with every look at the stock.
+        let is_counted = now.type_ == condition::ELASTIC_STRENGTH;
+        then.is_none_or(|then| {
+            then.status != now.status
+                || then.reason != now.reason
+                || (then.message != now.message && !is_counted)
+        })
     };
     let is_cause =
         |it: &&Condition| it.type_ != condition::READY && it.status == ConditionStatus::False;

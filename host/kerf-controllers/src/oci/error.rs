@@ -26,15 +26,8 @@ pub enum OciError {
         #[source]
         source: reqwest::Error,
     },
-    #[error(
-        "the registry {host} did not send all of {what} ({received} of {expected} bytes came); it is tried again"
-    )]
-    Cut {
-        host: String,
-        what: String,
-        received: usize,
-        expected: u64,
-    },
+    #[error("the registry {host} did not send all of {what}; it is tried again")]
+    Cut { host: String, what: String },
     #[error("the registry {host} did not send {what} within {} s; it is tried again", .limit.as_secs())]
     Slow {
         host: String,

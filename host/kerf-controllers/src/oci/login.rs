@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::OciError;
+use super::{OciError, Reference};
 
 /// Never printed, not even by Debug.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,12 +47,12 @@ impl Login {
         STANDARD.encode(format!("{}:{}", self.user, self.password))
     }
 
-    /// The login for `host` in a docker configuration; none when it has none for this host, so that no other registry ever
-    /// sees it.
+    /// The login for an artifact in a docker configuration: of its host, and of the longest path of its repository that has
+    /// one of its own. None when there is none for this host, so that no other registry ever sees it.
     ///
     /// # Errors
     /// When the text is no such configuration. The message never shows any of it.
-    pub fn in_docker_config(text: &[u8], host: &str) -> Result<Option<Self>, OciError> {
+    pub fn in_docker_config(text: &[u8], reference: &Reference) -> Result<Option<Self>, OciError> {
         let config: DockerConfig = serde_json::from_slice(text).map_err(|error| {
             // serde's own message may quote the value.
             OciError::Login(format!(
@@ -61,14 +61,12 @@ impl Login {
                 error.column()
             ))
         })?;
-        let entry = config
-            .auths
-            .into_iter()
-            .find(|(key, _)| host_of(key) == host);
-        let Some((_, entry)) = entry else {
+        let entries = config.auths.into_iter();
+        let fitting = entries.filter_map(|(key, entry)| Some((fits(&key, reference)?, entry)));
+        let Some((_, entry)) = fitting.max_by_key(|(length, _)| *length) else {
             return Ok(None);
         };
-        entry.login(host).map(Some)
+        entry.login(&reference.host).map(Some)
     }
 }
 
@@ -88,10 +86,20 @@ impl Entry {
     }
 }
 
-/// Some tools write a URL where others write the host.
-fn host_of(key: &str) -> &str {
+/// How long the path is for which the entry is; none when it is for another host or path. Some tools write a URL where others
+/// write the host, and the version of the protocol where others write nothing.
+fn fits(key: &str, reference: &Reference) -> Option<usize> {
     let rest = key.split_once("://").map_or(key, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or(rest)
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = path.trim_matches('/');
+    let is_all = path.is_empty() || path == "v1" || path == "v2";
+    let below = reference.repository.strip_prefix(path);
+    let is_of_path = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    match (host == reference.host, is_all, is_of_path) {
+        (true, true, _) => Some(0),
+        (true, false, true) => Some(path.len()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -101,17 +109,30 @@ mod tests {
     #[test]
     fn a_login_is_found_by_its_host_alone() {
         let config = br#"{"auths": {"https://registry.example.com/v1/": {"auth": "cHVsbGVyOmE6Yg=="}, "other:5000": {"username": "u", "password": "p"}}}"#;
-        let find = |host| Login::in_docker_config(config, host).unwrap();
+        let find = |text: &str| Login::in_docker_config(config, &text.parse().unwrap()).unwrap();
 
         assert_eq!(
-            find("registry.example.com"),
+            find("registry.example.com/team/x"),
             Some(Login::new("puller".to_owned(), "a:b".to_owned()))
         );
         assert_eq!(
-            find("other:5000"),
+            find("other:5000/x"),
             Some(Login::new("u".to_owned(), "p".to_owned()))
         );
-        assert_eq!(find("other"), None);
+        assert_eq!(find("other.example.com/x"), None);
+    }
+
+    #[test]
+    fn each_team_has_its_own_login_for_its_own_path() {
+        let config = br#"{"auths": {"r.io": {"username": "all", "password": "p"}, "r.io/team": {"username": "team", "password": "p"}, "r.io/team/b": {"username": "b", "password": "p"}}}"#;
+        let user = |text: &str| {
+            let login = Login::in_docker_config(config, &text.parse().unwrap());
+            login.unwrap().unwrap().user
+        };
+
+        assert_eq!(user("r.io/team/b/x"), "b");
+        assert_eq!(user("r.io/team/bee"), "team");
+        assert_eq!(user("r.io/teams/x"), "all");
     }
 
     #[test]
@@ -120,7 +141,7 @@ mod tests {
             r#"{"auths": "hunter2"}"#,
             r#"{"auths": {"r.io": {"auth": "hunter2"}}}"#,
         ] {
-            let error = Login::in_docker_config(config.as_bytes(), "r.io")
+            let error = Login::in_docker_config(config.as_bytes(), &"r.io/x".parse().unwrap())
                 .unwrap_err()
                 .to_string();
             assert!(!error.contains("hunter2"), "{error}");

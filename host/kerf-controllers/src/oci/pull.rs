@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use kerf_policy::PolicyDigest;
 use kerf_policy::limits::COMPONENT_BYTES_MAX;
+use reqwest::Method;
 use reqwest::header::ACCEPT;
 use tokio::time::{sleep, timeout};
 
-use super::artifact::{MANIFEST, Manifest};
-use super::transport::{Session, What, body};
+use super::artifact::Manifest;
+use super::transport::{Call, Session, What, body};
 use super::{Login, OciError, Reference, Registries};
 
 /// OCI distribution specification, "Pushing manifests": registries take at least 4 MiB.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+/// An index is of no use, and is told from an artifact that is not there.
+const KINDS: &str =
+    "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, */*";
 /// For everything together; the largest component takes this long at 0.5 MiB/s.
 const PULL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Between tries of one pull. The caller tries the whole again later.
@@ -77,7 +81,11 @@ impl Session<'_> {
             });
         }
         let bytes = self
-            .get("the component", &format!("blobs/{}", layer.digest), max)
+            .get(
+                "the component",
+                &format!("blobs/{}", layer.digest),
+                layer.size,
+            )
             .await?;
         let digest = self.check("a component", &bytes, &layer.digest)?;
         Ok(Pulled { bytes, digest })
@@ -94,10 +102,13 @@ impl Session<'_> {
     }
 
     async fn get_once(&mut self, what: What, path: &str, max: u64) -> Result<Vec<u8>, OciError> {
-        let url = self.url(path)?;
-        let answer = self
-            .send(what, |http| http.get(url.clone()).header(ACCEPT, MANIFEST))
-            .await?;
+        let call = Call {
+            method: Method::GET,
+            url: self.url(path)?,
+            header: Some((ACCEPT, KINDS)),
+            body: None,
+        };
+        let answer = self.send(what, call).await?;
         body(answer, &self.reference.host, what, max).await
     }
 

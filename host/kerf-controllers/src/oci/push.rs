@@ -2,11 +2,11 @@
 
 use kerf_policy::PolicyDigest;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Response, Url};
+use reqwest::{Method, Response, Url};
 use serde_json::json;
 
 use super::artifact::{CONFIG, Descriptor, LAYER, LAYER_ZSTD, MANIFEST, Manifest};
-use super::transport::Session;
+use super::transport::{Call, Session};
 use super::{Login, OciError, Reference, Registries};
 
 impl Registries {
@@ -38,14 +38,13 @@ impl Registries {
         })?;
         let digest = PolicyDigest::of(&manifest).to_string();
         let name = reference.tag.as_deref().unwrap_or(&digest);
-        let url = session.url(&format!("manifests/{name}"))?;
-        session
-            .send("the manifest", |http| {
-                http.put(url.clone())
-                    .header(CONTENT_TYPE, MANIFEST)
-                    .body(manifest.clone())
-            })
-            .await?;
+        let call = Call {
+            method: Method::PUT,
+            url: session.url(&format!("manifests/{name}"))?,
+            header: Some((CONTENT_TYPE, MANIFEST)),
+            body: Some(manifest),
+        };
+        session.send("the manifest", call).await?;
         Ok(digest)
     }
 }
@@ -62,29 +61,33 @@ impl Session<'_> {
             digest: PolicyDigest::of(&bytes).to_string(),
             size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         };
-        let place = self.url("blobs/uploads/")?;
-        let opened = self
-            .send("the place for a blob", |http| http.post(place.clone()))
-            .await?;
-        let mut upload = self.upload(&place, &opened)?;
+        let open = Call {
+            method: Method::POST,
+            url: self.url("blobs/uploads/")?,
+            header: None,
+            body: None,
+        };
+        let opened = self.send("the place for a blob", open).await?;
+        let mut upload = self.upload(&opened)?;
         upload
             .query_pairs_mut()
             .append_pair("digest", &descriptor.digest);
-        self.send("a blob", |http| {
-            http.put(upload.clone())
-                .header(CONTENT_TYPE, "application/octet-stream")
-                .body(bytes.clone())
-        })
-        .await?;
+        let call = Call {
+            method: Method::PUT,
+            url: upload,
+            header: Some((CONTENT_TYPE, "application/octet-stream")),
+            body: Some(bytes),
+        };
+        self.send("a blob", call).await?;
         Ok(descriptor)
     }
 
-    /// Where the registry wants the blob: absolute, or from the address that was asked.
-    fn upload(&self, place: &Url, opened: &Response) -> Result<Url, OciError> {
+    /// Where the registry wants the blob: absolute, or from the address that answered.
+    fn upload(&self, opened: &Response) -> Result<Url, OciError> {
         let location = opened.headers().get(LOCATION);
         let location = location.and_then(|it| it.to_str().ok());
         location
-            .and_then(|it| place.join(it).ok())
+            .and_then(|it| opened.url().join(it).ok())
             .ok_or_else(|| OciError::Challenge {
                 host: self.host(),
                 why: "it names no place for a blob".to_owned(),

@@ -1,18 +1,24 @@
 //! Requests to one registry: over TLS only, with limits on time and size, and logged in as the registry asks.
 
+use std::future::Future;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::{Certificate, Client, Method, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::challenge::Challenge;
 use super::{Login, OciError, Reference};
 
 /// A registry that takes longer to shake hands is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two pieces of an answer.
+/// For the beginning of an answer, and between two pieces of it.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
+/// For sending a blob and the registry's word on it: the largest component at 1 Mbit/s.
+const SEND_TIMEOUT: Duration = Duration::from_secs(300);
+/// From a registry to its storage are one or two.
+const REDIRECTS_MAX: usize = 5;
 /// Tokens are some KiB.
 const TOKEN_BYTES_MAX: u64 = 1 << 20;
 
@@ -24,6 +30,15 @@ pub struct Registries {
 
 /// What a request asks for, in messages: "the manifest", "the component".
 pub(super) type What = &'static str;
+
+/// A request before it is logged in.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) header: Option<(HeaderName, &'static str)>,
+    pub(super) body: Option<Vec<u8>>,
+}
 
 /// One registry while one artifact is moved; a login lasts as long.
 #[derive(Debug)]
@@ -60,7 +75,8 @@ impl Registries {
             .user_agent(concat!("kerf/", env!("CARGO_PKG_VERSION")))
             .https_only(true)
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
+            // They are followed here, where it is seen to that a login goes to the registry and to nobody else.
+            .redirect(redirect::Policy::none())
             .tls_certs_merge(certificates)
             .build()
             .map_err(OciError::Setup)?;
@@ -106,19 +122,14 @@ impl Session<'_> {
     ///
     /// # Errors
     /// For every answer that is none of success.
-    pub(super) async fn send(
-        &mut self,
-        what: What,
-        build: impl Fn(&Client) -> RequestBuilder,
-    ) -> Result<Response, OciError> {
-        let answer = self.try_once(&build).await?;
-        let answer = if answer.status() == StatusCode::UNAUTHORIZED && self.authorization.is_none()
-        {
+    pub(super) async fn send(&mut self, what: What, call: Call) -> Result<Response, OciError> {
+        let mut answer = self.follow(what, &call).await?;
+        // Nobody but the registry itself may say where to log in.
+        let asks = answer.status() == StatusCode::UNAUTHORIZED && self.is_registry(answer.url());
+        if asks && self.authorization.is_none() {
             self.log_in(what, &answer).await?;
-            self.try_once(&build).await?
-        } else {
-            answer
-        };
+            answer = self.follow(what, &call).await?;
+        }
         let (host, what) = (self.host(), what.to_owned());
         match answer.status() {
             status if status.is_success() => Ok(answer),
@@ -137,18 +148,66 @@ impl Session<'_> {
         }
     }
 
-    async fn try_once(
-        &self,
-        build: &impl Fn(&Client) -> RequestBuilder,
-    ) -> Result<Response, OciError> {
-        let mut request = build(self.http);
-        if let Some(authorization) = &self.authorization {
+    /// Sends a request, and goes where a registry sends those who read: to its storage.
+    async fn follow(&self, what: What, call: &Call) -> Result<Response, OciError> {
+        let mut url = call.url.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let answer = self.try_once(what, call, url.clone()).await?;
+            if !answer.status().is_redirection() || call.method != Method::GET {
+                return Ok(answer);
+            }
+            let location = answer.headers().get(LOCATION);
+            let location = location.and_then(|it| it.to_str().ok());
+            let next = location.and_then(|it| answer.url().join(it).ok());
+            url = next
+                .filter(|url| url.scheme() == "https")
+                .ok_or_else(|| self.challenge("it sends to an address that is not https://"))?;
+        }
+        Err(self.challenge("it sends from one address to the next without an end"))
+    }
+
+    /// Whether that is an address of the registry, which may see the login.
+    fn is_registry(&self, url: &Url) -> bool {
+        let own = Url::parse(&format!("https://{}", self.reference.host));
+        own.is_ok_and(|own| own.origin() == url.origin())
+    }
+
+    async fn try_once(&self, what: What, call: &Call, url: Url) -> Result<Response, OciError> {
+        let is_ours = self.is_registry(&url);
+        let mut request = self.http.request(call.method.clone(), url);
+        if let Some((name, value)) = &call.header {
+            request = request.header(name, *value);
+        }
+        if let Some(authorization) = self.authorization.as_ref().filter(|_| is_ours) {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
-        let sent = request.send().await;
-        sent.map_err(|source| OciError::Unreachable {
+        let limit = match &call.body {
+            Some(_) => SEND_TIMEOUT,
+            None => READ_TIMEOUT,
+        };
+        if let Some(body) = &call.body {
+            request = request.body(body.clone());
+        }
+        self.within(limit, what, request.send()).await
+    }
+
+    /// The answer, if its beginning comes in time. What went wrong is told without the address: one of a storage has a
+    /// signature in it.
+    async fn within(
+        &self,
+        limit: Duration,
+        what: What,
+        answer: impl Future<Output = reqwest::Result<Response>>,
+    ) -> Result<Response, OciError> {
+        let slow = |_| OciError::Slow {
             host: self.host(),
-            source,
+            what: what.to_owned(),
+            limit,
+        };
+        let answer = timeout(limit, answer).await.map_err(slow)?;
+        answer.map_err(|error| OciError::Unreachable {
+            host: self.host(),
+            source: error.without_url(),
         })
     }
 
@@ -265,20 +324,15 @@ pub(super) async fn body(
     }
     let mut received = Vec::new();
     loop {
-        let chunk = answer.chunk().await.map_err(|error| {
-            if error.is_timeout() {
-                return OciError::Slow {
-                    host: host.to_owned(),
-                    what: what.to_owned(),
-                    limit: READ_TIMEOUT,
-                };
-            }
-            OciError::Cut {
-                host: host.to_owned(),
-                what: what.to_owned(),
-                received: received.len(),
-                expected: expected.unwrap_or_default(),
-            }
+        let chunk = timeout(READ_TIMEOUT, answer.chunk()).await;
+        let chunk = chunk.map_err(|_| OciError::Slow {
+            host: host.to_owned(),
+            what: what.to_owned(),
+            limit: READ_TIMEOUT,
+        })?;
+        let chunk = chunk.map_err(|_| OciError::Cut {
+            host: host.to_owned(),
+            what: what.to_owned(),
         })?;
         let Some(chunk) = chunk else {
             return Ok(received);

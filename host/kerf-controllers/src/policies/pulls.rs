@@ -4,6 +4,7 @@
 //! is called again when it is here or cannot be had.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use kerf_api::ecsnodeclass::policy::OciSource;
 use kerf_policy::PolicyDigest;
 use kube::Api;
 use kube::runtime::reflector::ObjectRef;
+use tokio::sync::Semaphore;
 
 use crate::context::Context;
 use crate::error::chain;
@@ -25,6 +27,8 @@ const DOCKER_CONFIG: &str = ".dockerconfigjson";
 const RETRY: Duration = Duration::from_secs(10);
 /// A registry that was down is asked at least this often.
 const RETRY_MAX: Duration = Duration::from_secs(300);
+/// Pulls at the same time: after a restart all policies are pulled at once.
+const PULLS_MAX: usize = 2;
 /// Doublings from the one to the other.
 const DOUBLINGS_MAX: u32 = 5;
 
@@ -36,10 +40,15 @@ pub(super) struct Pulls {
     /// By class and policy.
     all: Arc<Mutex<HashMap<(String, String), Pull>>>,
     trigger: Trigger<EcsNodeClass>,
+    /// Each pull holds a component of up to 32 MiB.
+    places: Arc<Semaphore>,
+    generations: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 struct Pull {
+    /// Tells it from earlier ones of the same name, whose end must change nothing.
+    generation: u64,
     source: OciSource,
     state: State,
     /// Why the last one failed, and how many did in a row.
@@ -76,6 +85,8 @@ impl Pulls {
             registries: Arc::default(),
             all: Arc::default(),
             trigger,
+            places: Arc::new(Semaphore::new(PULLS_MAX)),
+            generations: Arc::default(),
         }
     }
 
@@ -89,15 +100,17 @@ impl Pulls {
     ) -> Found {
         let key = (class.to_owned(), policy.to_owned());
         let mut all = self.lock();
-        let pull = all
-            .entry(key.clone())
-            .or_insert_with(|| Pull::new(source, now));
+        let new = || {
+            let generation = self.generations.fetch_add(1, Ordering::Relaxed);
+            Pull::new(generation, source, now)
+        };
+        let pull = all.entry(key.clone()).or_insert_with(new);
         if pull.source != *source {
-            *pull = Pull::new(source, now);
+            *pull = new();
         }
         if matches!(pull.state, State::Resting { until } if until <= now) {
             pull.state = State::Running;
-            self.start(key, source.clone(), context);
+            self.start((key, pull.generation), source.clone(), context);
         }
         pull.found()
     }
@@ -134,16 +147,25 @@ impl Pulls {
         clippy::disallowed_methods,
         reason = "a pull ends, and its end is noted, also by a panic"
     )]
-    fn start(&self, key: (String, String), source: OciSource, context: &Context) {
+    fn start(
+        &self,
+        (key, generation): ((String, String), u64),
+        source: OciSource,
+        context: &Context,
+    ) {
         let secrets: Api<Secret> =
             Api::namespaced(context.client.clone(), &context.settings.namespace);
-        let (own, wanted) = (self.clone(), source.clone());
-        let pulling = tokio::spawn(async move { own.pull(&wanted, &secrets).await });
+        let own = self.clone();
+        let pulling = tokio::spawn(async move {
+            // Never closed, so that there is always a place at last.
+            let _place = own.places.acquire().await;
+            own.pull(&source, &secrets).await
+        });
         let pulls = self.clone();
         tokio::spawn(async move {
             let pulled = pulling.await;
             let pulled = pulled.unwrap_or_else(|error| Err(format!("the pull died: {error}")));
-            pulls.finish(&key, &source, pulled);
+            pulls.finish(&key, generation, pulled);
         });
     }
 
@@ -151,7 +173,7 @@ impl Pulls {
         let told = |error: OciError| chain(&error);
         let (reference, digest) = pinned(source).map_err(told)?;
         let login = match &source.pull_secret {
-            Some(name) => Some(login(secrets, name, &reference.host).await?),
+            Some(name) => Some(login(secrets, name, &reference).await?),
             None => None,
         };
         let registries = self.registries().map_err(told)?;
@@ -170,17 +192,21 @@ impl Pulls {
         Ok(self.registries.get_or_init(|| made).clone())
     }
 
-    fn finish(&self, key: &(String, String), source: &OciSource, pulled: Result<Pulled, String>) {
-        if let Some(pull) = self.lock().get_mut(key).filter(|it| it.source == *source) {
+    fn finish(&self, key: &(String, String), generation: u64, pulled: Result<Pulled, String>) {
+        let mut all = self.lock();
+        let found = all.get_mut(key);
+        if let Some(pull) = found.filter(|it| it.generation == generation) {
             pull.finish(pulled, Instant::now());
         }
+        drop(all);
         self.trigger.send(ObjectRef::new(&key.0));
     }
 }
 
 impl Pull {
-    fn new(source: &OciSource, now: Instant) -> Self {
+    fn new(generation: u64, source: &OciSource, now: Instant) -> Self {
         Self {
+            generation,
             source: source.clone(),
             state: State::Resting { until: now },
             failed: None,
@@ -227,7 +253,7 @@ fn pinned(source: &OciSource) -> Result<(Reference, String), OciError> {
     Ok((reference, digest))
 }
 
-async fn login(secrets: &Api<Secret>, name: &str, host: &str) -> Result<Login, String> {
+async fn login(secrets: &Api<Secret>, name: &str, reference: &Reference) -> Result<Login, String> {
     let secret = secrets.get(name).await.map_err(|error| match &error {
         kube::Error::Api(status) if status.is_forbidden() => format!(
             "source.oci.pullSecret: the controller may not read the Secret {name}: list it in the chart's policies.pullSecrets"
@@ -241,9 +267,14 @@ async fn login(secrets: &Api<Secret>, name: &str, host: &str) -> Result<Login, S
     let text = text.ok_or_else(|| {
         format!("source.oci.pullSecret: the Secret {name} has no key {DOCKER_CONFIG}; make it with `kubectl create secret docker-registry`")
     })?;
-    let found = Login::in_docker_config(&text.0, host)
+    let found = Login::in_docker_config(&text.0, reference)
         .map_err(|error| format!("source.oci.pullSecret: Secret {name}: {error}"))?;
-    found.ok_or_else(|| format!("source.oci.pullSecret: the Secret {name} has no login for {host}"))
+    found.ok_or_else(|| {
+        format!(
+            "source.oci.pullSecret: the Secret {name} has no login for {}",
+            reference.host
+        )
+    })
 }
 
 #[cfg(test)]
@@ -277,7 +308,7 @@ mod tests {
     #[test]
     fn a_registry_that_is_down_is_asked_less_and_less_often_and_the_reason_stays() {
         let now = Instant::now();
-        let mut pull = Pull::new(&source("r.example.com/cheap", None), now);
+        let mut pull = Pull::new(0, &source("r.example.com/cheap", None), now);
         let rests = (0..8).map(|_| {
             pull.finish(Err("down".to_owned()), now);
             assert!(matches!(pull.found(), Found::Failed(reason) if reason == "down"));

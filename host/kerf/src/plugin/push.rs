@@ -29,7 +29,7 @@ pub(super) fn run(
     } else {
         component.bytes.clone()
     };
-    let login = login(args.docker_config.as_deref(), &reference.host)?;
+    let login = login(args.docker_config.as_deref(), &reference)?;
     let roots = args.registry_ca_bundle.as_ref();
     let roots = roots.map(|file| {
         std::fs::read(file).with_context(|| format!("--registry-ca-bundle {}", file.display()))
@@ -59,7 +59,7 @@ pub(super) fn run(
 }
 
 /// The login for the host: an explicit file must be readable, the usual one may be missing.
-fn login(file: Option<&Path>, host: &str) -> Result<Option<Login>> {
+fn login(file: Option<&Path>, reference: &Reference) -> Result<Option<Login>> {
     let (file, must_be) = match file {
         Some(file) => (file.to_owned(), true),
         None => (usual_docker_config(), false),
@@ -69,7 +69,7 @@ fn login(file: Option<&Path>, host: &str) -> Result<Option<Login>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
-    Login::in_docker_config(&text, host).with_context(|| file.display().to_string())
+    Login::in_docker_config(&text, reference).with_context(|| file.display().to_string())
 }
 
 fn usual_docker_config() -> PathBuf {
