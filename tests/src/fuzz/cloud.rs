@@ -44,7 +44,10 @@ fn run(bytes: &[u8], planted: Planted) {
     match kind % 10 {
         0 => {
             let instance = read::<InstanceItem>(reply);
-            planted.at(instance.is_some_and(|it| it.operation_locks.lock_reason.len() > 1));
+            // It is about to be taken back, and nobody knows which it is.
+            planted.at(instance.is_some_and(|it| {
+                it.instance_id.is_empty() && !it.operation_locks.lock_reason.is_empty()
+            }));
         }
         1 => drop(read::<RunInstancesReply>(reply)),
         2 => drop(read::<ClusterDetail>(reply)),

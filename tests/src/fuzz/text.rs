@@ -34,6 +34,10 @@ pub(super) const CATALOG: Target = Target {
         let zones = ["cn-hangzhou-h".to_owned()];
         let embedded = Catalog::embedded("cn-hangzhou", &zones).ok();
         let small = embedded.and_then(|mut catalog| {
+            // One type with a GPU: all that a type can have.
+            catalog
+                .types
+                .retain(|it| it.gpus == 1 && !it.gpu_spec.is_empty());
             catalog.types.truncate(1);
             serde_json::to_vec(&catalog).ok()
         });

@@ -14,6 +14,8 @@ use crate::provider::prices::{self, PriceList, SpotDiscounts};
 use crate::provider::region::{Stock, StockState, Types};
 use crate::provider::unavailable::OfferingKey;
 
+/// Why what is sold cannot be bought, also in a catalog that was pulled.
+pub(super) const NO_STOCK: &str = "no stock";
 /// Why a class with `capacityReservationPreference: target` cannot buy an offering.
 const NO_PRIVATE_POOL: &str = "no private pool that the ECSNodeClass selects has room for it";
 
@@ -183,7 +185,7 @@ impl Market<'_> {
         let price = self.price(instance_type, zone, capacity_type);
         let mut offering = Offering::new(zone.clone(), capacity_type, price);
         offering.unavailable = (stock == Some(StockState::SoldOut))
-            .then(|| Unavailability::new(Cause::Stock, "no stock"));
+            .then(|| Unavailability::new(Cause::Stock, NO_STOCK));
         offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
         Some(offering)
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
 use kerf_core::price::Price;
+use kerf_core::unavailable::{Cause, Unavailability};
 
 use crate::provider::catalog::{Catalog, CatalogType};
 use crate::provider::class::{
@@ -14,7 +15,7 @@ use crate::provider::class::{
     ResolvedNodeClass, SecurityGroup, VSwitch,
 };
 use crate::provider::config::{CniMode, ProviderConfig};
-use crate::provider::instance_types::assemble;
+use crate::provider::instance_types::{NO_STOCK, assemble};
 
 /// Addresses of an assumed vSwitch: a /20, of which the system keeps four.
 const IPS_ASSUMED: u64 = 4092;
@@ -108,6 +109,15 @@ pub fn instance_types(
         .collect()
 }
 
+/// A pulled catalog has the cloud's own reason; whoever wrote another one by hand knows why.
+fn unavailability(text: &str) -> Unavailability {
+    let cause = match text {
+        NO_STOCK => Cause::Stock,
+        _ => Cause::Other,
+    };
+    Unavailability::new(cause, text)
+}
+
 fn offerings(row: &CatalogType, zones: &BTreeSet<&str>) -> Vec<Offering> {
     let sold = row.offerings.iter();
     sold.filter(|it| zones.contains(it.zone.as_str()))
@@ -117,7 +127,7 @@ fn offerings(row: &CatalogType, zones: &BTreeSet<&str>) -> Vec<Offering> {
                 .price_per_hour
                 .map_or(Price::UNKNOWN, Price::from_per_hour);
             let mut offering = Offering::new(it.zone.as_str(), capacity_type, price);
-            offering.unavailable = it.unavailable.clone().map(Into::into);
+            offering.unavailable = it.unavailable.as_deref().map(unavailability);
             offering.is_stock_uncertain = it.is_stock_uncertain;
             Some(offering)
         })

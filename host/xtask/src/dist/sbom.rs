@@ -11,7 +11,9 @@ use crate::source::{self, VERSION};
 use crate::{process, workspace};
 
 /// All that a package's licence may ask for: to be named, and no more. Another word here is a question for a lawyer first.
-const ACCEPTED: [&str; 12] = [
+const ACCEPTED: [&str; 13] = [
+    // Not even to be named.
+    "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
