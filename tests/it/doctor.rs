@@ -1,6 +1,5 @@
 //! Level: the `kerf` binary against the real control plane and ecs-sim. `kerf doctor` names what is wrong, and only that.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use ecs_sim::{Effect, Fault};
@@ -8,16 +7,14 @@ use kerf_api::nodepool::NodePool;
 use serde_json::Value;
 
 use crate::scenarios::{ECSNODECLASS, pool};
-use crate::stage::{CLUSTER_ID, NAMESPACE, Stage, binary, root};
+use crate::stage::{CLUSTER_ID, NAMESPACE, Stage, binary, root, tool};
 
 /// Whom the chart's rights are for.
 const CONTROLLER: &str = "system:serviceaccount:kerf-system:kerf";
 
 /// The chart's rights, by real helm.
 fn rights() -> String {
-    let built = std::env::var_os("KERF_CONTROL_PLANE_DIR")
-        .map_or_else(|| root().join(".control-plane/bin"), PathBuf::from);
-    let output = Command::new(built.join("helm"))
+    let output = Command::new(tool("helm"))
         .args(["template", "kerf", "charts/kerf", "--namespace", NAMESPACE])
         .args(["--set", "settings.clusterID=c1,settings.region=cn-hangzhou"])
         .args(["--show-only", "templates/rbac.yaml"])

@@ -10,23 +10,22 @@ use kube::ResourceExt;
 use crate::scenarios::{ECSNODECLASS, deployment, pool};
 use crate::stage::Stage;
 
-/// Where the controller that was started last serves its metrics.
-pub(crate) fn address(stage: &Stage) -> String {
+/// Where the controller that was started last serves its metrics, once it does.
+pub(crate) fn address(stage: &Stage) -> Option<String> {
     let log = stage.log();
     let line = log
         .lines()
         .rev()
-        .find(|it| it.contains("serving metrics"))
-        .unwrap();
-    let at = line.find("127.0.0.1:").unwrap();
+        .find(|it| it.contains("serving metrics"))?;
+    let at = line.find("127.0.0.1:")?;
     let is_address = |it: char| it.is_ascii_digit() || it == '.' || it == ':';
     let address = line[at..].split(|it| !is_address(it)).next();
-    address.unwrap().to_owned()
+    address.map(str::to_owned)
 }
 
 /// The text of `/metrics`.
 fn scrape(stage: &Stage) -> String {
-    let mut stream = TcpStream::connect(address(stage)).unwrap();
+    let mut stream = TcpStream::connect(address(stage).unwrap()).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

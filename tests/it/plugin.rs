@@ -200,7 +200,7 @@ fn what_a_controller_was_asked_can_be_replayed_without_what_is_private() {
     launch_one(&stage, "app");
 
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("http://{}", address(&stage));
+    let url = format!("http://{}", address(&stage).unwrap());
     let record = [
         "record",
         "questions",
@@ -218,18 +218,7 @@ fn what_a_controller_was_asked_can_be_replayed_without_what_is_private() {
     }
     let component = fixture("prefer-family.wasm");
     let config = r#"{"weights": {"ecs.g8i": 100}}"#;
-    let replay = [
-        "replay",
-        "questions",
-        "--old",
-        &component,
-        "--new",
-        &component,
-        "--new-config",
-        config,
-        "--json",
-    ];
-    let replayed = good(&plugin(folder.path(), &replay));
+    let replayed = replay(&folder.path().join("questions"), &component, config);
     assert_eq!(replayed["questions"], recorded["questions"]);
     assert!(replayed["changed"].as_u64().unwrap() > 0, "{replayed}");
 
@@ -240,10 +229,21 @@ fn what_a_controller_was_asked_can_be_replayed_without_what_is_private() {
     stage.until("the controller listens", || async {
         (stage.log().matches("serving metrics").count() == 2).then_some(())
     });
-    let url = format!("http://{}", address(&stage));
+    let url = format!("http://{}", address(&stage).unwrap());
     let none = plugin(folder.path(), &["record", "questions", "--url", &url]);
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
     assert!(said.contains("--policy-record-every"), "{said}");
+}
+
+/// What another configuration of the same component changes for these questions.
+fn replay(questions: &Path, component: &str, config: &str) -> Value {
+    let sides = ["--old", component, "--new", component];
+    let args = [
+        &["replay", "."],
+        &sides[..],
+        &["--new-config", config, "--json"],
+    ];
+    good(&plugin(questions, &args.concat()))
 }
 
 fn fixture(name: &str) -> String {
@@ -335,20 +335,7 @@ fn plugin_replay_says_what_share_of_decisions_changes_and_what_the_hour_costs_th
         std::fs::write(folder.path().join(name), question.to_string()).unwrap();
     }
     let component = fixture("prefer-family.wasm");
-    let ask = |config: &str| {
-        let args = [
-            "replay",
-            ".",
-            "--old",
-            &component,
-            "--new",
-            &component,
-            "--new-config",
-            config,
-            "--json",
-        ];
-        good(&plugin(folder.path(), &args))
-    };
+    let ask = |config: &str| replay(folder.path(), &component, config);
 
     let same = ask(r#"{"weights": {"ecs.c7": 1}}"#);
     assert_eq!(

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use ecs_sim::{Effect, Fault};
 use serde_json::Value;
 
+use crate::metrics;
 use crate::policies;
 use crate::scenarios::{deployment, pool};
 use crate::stage::{Stage, root};
@@ -198,14 +199,7 @@ fn scraped_stage(folder: &Path, rules: &str) -> (Stage, Prometheus) {
     stage.apply(&pool("1s", &only).replacen("name: default", "name: scarce", 1));
     stage.start_kerf(&["--pod-metrics"]);
     let target = stage.until("where metrics are served", || async {
-        let log = stage.log();
-        let line = log
-            .lines()
-            .rev()
-            .find(|it| it.contains("serving metrics"))?;
-        let at = line.find("127.0.0.1:")?;
-        let address = line[at..].split(|it: char| !(it.is_ascii_digit() || it == '.' || it == ':'));
-        address.into_iter().next().map(str::to_owned)
+        metrics::address(&stage)
     });
     let prometheus = Prometheus::start(&stage, &target, rules, folder);
     stage.until("a first scrape", || async {

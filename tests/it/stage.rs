@@ -425,6 +425,14 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// A program that tests/tools/build.sh builds.
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let built = std::env::var_os("KERF_CONTROL_PLANE_DIR");
+    built
+        .map_or_else(|| root().join(".control-plane/bin"), PathBuf::from)
+        .join(name)
+}
+
 /// A program of the workspace, built beside this test.
 pub(crate) fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");

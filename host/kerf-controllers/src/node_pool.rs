@@ -41,9 +41,10 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     ));
     let claims = context.stores.nodeclaims.state();
     let health = health(&pool, class.as_deref(), &context.registrations);
-    let strength = context
+    let seen = context
         .instance_types_of(&pool.name_any())
-        .map(|instance_types| read(&pool, instance_types).strength());
+        .map(|instance_types| seen(&pool, instance_types));
+    let strength = seen.as_ref().map(|it| it.strength());
     let mut wanted = (*pool).clone();
     wanted.status = Some(status(
         &pool,
@@ -58,7 +59,9 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
         Err(error) => tracing::debug!(nodepool = %pool.name_any(), %error, "NodePool has no hash"),
     }
     announce(&pool, &wanted, &context).await;
-    warn_of_no_types(&pool, &context).await;
+    if let Some(seen) = &seen {
+        warn_of_no_types(&pool, seen, &context).await;
+    }
     migrate(&wanted, &claims, &context).await?;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
@@ -296,7 +299,7 @@ async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
 }
 
 /// The pool as decisions see it.
-fn read(
+fn seen(
     pool: &NodePool,
     instance_types: Arc<Vec<Arc<InstanceType>>>,
 ) -> kerf_core::node_pool::NodePool {
@@ -307,16 +310,16 @@ fn read(
 }
 
 /// Its requirements are good, and no type that its class can have meets them all.
-async fn warn_of_no_types(pool: &NodePool, context: &Context) {
-    let Some(instance_types) = context.instance_types_of(&pool.name_any()) else {
-        return;
-    };
-    let read = read(pool, instance_types);
-    if read.has_no_compatible_types() {
+async fn warn_of_no_types(
+    pool: &NodePool,
+    seen: &kerf_core::node_pool::NodePool,
+    context: &Context,
+) {
+    if seen.has_no_compatible_types() {
         let note = format!(
             "none of the {} instance types of ECSNodeClass {} meets the requirements; loosen spec.template.spec.requirements or the labels",
-            read.instance_types.len(),
-            read.template.node_class.name
+            seen.instance_types.len(),
+            seen.template.node_class.name
         );
         let events = &context.events;
         events

@@ -27,19 +27,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::NotSold,
-        Self::Stock,
-        Self::Addresses,
-        Self::RecentFailure,
-        Self::Image,
-        Self::Disk,
-        Self::PodAddresses,
-        Self::PrivatePool,
-        Self::Other,
-    ];
-
     /// The name in statuses and metrics.
     pub fn as_str(self) -> &'static str {
         match self {

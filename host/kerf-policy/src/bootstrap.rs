@@ -74,10 +74,10 @@ fn is_header(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn part(body: &str) -> Part {
+    pub(crate) fn part(body: &str) -> Part {
         Part {
             content_type: "text/x-shellscript".into(),
             name: None,
@@ -85,8 +85,9 @@ mod tests {
         }
     }
 
-    fn input() -> BootstrapInput {
-        let node = Node {
+    /// One of which nothing is said.
+    pub(crate) fn node() -> Node {
+        Node {
             node_pool: String::new(),
             node_class: String::new(),
             region: String::new(),
@@ -101,10 +102,13 @@ mod tests {
             labels: vec![],
             taints: vec![],
             max_bytes: 100,
-        };
+        }
+    }
+
+    fn input() -> BootstrapInput {
         let host_owned = vec![part("taint"), part("join")];
         BootstrapInput {
-            node,
+            node: node(),
             parts: host_owned.clone(),
             host_owned,
         }

@@ -153,38 +153,22 @@ impl Private for BootstrapInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::{Node, Part};
+    use crate::bootstrap::Node;
+    use crate::bootstrap::tests::{node, part};
 
     fn every(n: u64) -> Recorder {
         Recorder::new(NonZeroU64::new(n).unwrap())
     }
 
     fn question(body: &str) -> BootstrapInput {
-        let part = |body: &str| Part {
-            content_type: "text/x-shellscript".into(),
-            name: None,
-            body: body.into(),
-        };
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         BootstrapInput {
             node: Node {
-                node_pool: "default".into(),
-                node_class: "default".into(),
-                region: String::new(),
-                instance_types: vec![],
-                architecture: String::new(),
-                capacity_type: String::new(),
-                image_id: String::new(),
-                image_family: String::new(),
-                kubernetes_version: String::new(),
-                max_pods: 0,
-                kubelet_json: String::new(),
                 labels: vec![
                     label("team", "payments"),
                     label("kubernetes.io/arch", "amd64"),
                 ],
-                taints: vec![],
-                max_bytes: 100,
+                ..node()
             },
             parts: vec![part(body), part("join")],
             host_owned: vec![part("join")],

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, tool};
 
 pub(super) const USER: &str = "puller";
 pub(super) const PASSWORD: &str = "correct horse";
@@ -118,11 +118,7 @@ fn serve(tls: &Tls, folder: &Path, auth: &str) -> Server {
 }
 
 fn program() -> PathBuf {
-    let built = std::env::var_os("KERF_CONTROL_PLANE_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.control-plane/bin"),
-        PathBuf::from,
-    );
-    let program = built.join("registry");
+    let program = tool("registry");
     assert!(
         program.is_file(),
         "no {}; run tests/tools/build.sh registry",

@@ -25,7 +25,7 @@ const TOKEN_BYTES_MAX: u64 = 1 << 20;
 /// The client for all registries.
 #[derive(Debug, Clone)]
 pub struct Registries {
-    pub(super) http: Client,
+    http: Client,
 }
 
 /// What a request asks for, in messages: "the manifest", "the component".
@@ -130,19 +130,16 @@ impl Session<'_> {
             self.log_in(what, &answer).await?;
             answer = self.follow(what, &call).await?;
         }
-        let (host, what) = (self.host(), what.to_owned());
         match answer.status() {
             status if status.is_success() => Ok(answer),
-            StatusCode::NOT_FOUND => Err(OciError::NotFound { host, what }),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if self.login.is_some() => {
-                Err(OciError::LoginRefused { host, what })
-            }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(OciError::NoLogin { host, what })
-            }
+            StatusCode::NOT_FOUND => Err(OciError::NotFound {
+                host: self.host(),
+                what: what.to_owned(),
+            }),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(self.refused(what)),
             status => Err(OciError::Status {
-                host,
-                what,
+                host: self.host(),
+                what: what.to_owned(),
                 status: status.as_u16(),
             }),
         }
@@ -216,12 +213,7 @@ impl Session<'_> {
         let mut offered = offered.filter_map(|it| Challenge::parse(it.to_str().ok()?));
         let value = match offered.next() {
             Some(Challenge::Basic) => {
-                let Some(login) = self.login else {
-                    return Err(OciError::NoLogin {
-                        host: self.host(),
-                        what: what.to_owned(),
-                    });
-                };
+                let login = self.login.ok_or_else(|| self.refused(what))?;
                 format!("Basic {}", login.basic())
             }
             Some(Challenge::Bearer {
@@ -238,11 +230,25 @@ impl Session<'_> {
                 );
             }
         };
-        let mut value = HeaderValue::from_str(&value)
+        self.authorization = Some(self.header(&value)?);
+        Ok(())
+    }
+
+    /// A header that no log shows.
+    fn header(&self, value: &str) -> Result<HeaderValue, OciError> {
+        let mut value = HeaderValue::from_str(value)
             .map_err(|_| self.challenge("the login has characters that a header cannot have"))?;
         value.set_sensitive(true);
-        self.authorization = Some(value);
-        Ok(())
+        Ok(value)
+    }
+
+    /// What a refusal means: that there is no login, or that it is not good enough.
+    fn refused(&self, what: What) -> OciError {
+        let (host, what) = (self.host(), what.to_owned());
+        match self.login {
+            Some(_) => OciError::LoginRefused { host, what },
+            None => OciError::NoLogin { host, what },
+        }
     }
 
     fn challenge(&self, why: &str) -> OciError {
@@ -271,29 +277,13 @@ impl Session<'_> {
         }
         let mut request = self.http.get(url);
         if let Some(login) = self.login {
-            let mut basic =
-                HeaderValue::from_str(&format!("Basic {}", login.basic())).map_err(|_| {
-                    self.challenge("the login has characters that a header cannot have")
-                })?;
-            basic.set_sensitive(true);
+            let basic = self.header(&format!("Basic {}", login.basic()))?;
             request = request.header(AUTHORIZATION, basic);
         }
-        let answer = request
-            .send()
-            .await
-            .map_err(|source| OciError::Unreachable {
-                host: self.host(),
-                source,
-            })?;
+        let answer = self.within(READ_TIMEOUT, what, request.send()).await?;
         match answer.status() {
             status if status.is_success() => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let (host, what) = (self.host(), what.to_owned());
-                return Err(match self.login {
-                    Some(_) => OciError::LoginRefused { host, what },
-                    None => OciError::NoLogin { host, what },
-                });
-            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(self.refused(what)),
             status => return Err(self.challenge(&format!("its token server answered {status}"))),
         }
         let body = body(answer, &self.reference.host, "the token", TOKEN_BYTES_MAX).await?;

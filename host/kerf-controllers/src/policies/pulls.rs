@@ -27,10 +27,10 @@ const DOCKER_CONFIG: &str = ".dockerconfigjson";
 const RETRY: Duration = Duration::from_secs(10);
 /// A registry that was down is asked at least this often.
 const RETRY_MAX: Duration = Duration::from_secs(300);
-/// Pulls at the same time: after a restart all policies are pulled at once.
-const PULLS_MAX: usize = 2;
 /// Doublings from the one to the other.
 const DOUBLINGS_MAX: u32 = 5;
+/// Pulls at the same time: after a restart all policies are pulled at once.
+const PULLS_MAX: usize = 2;
 
 /// The pulls of all classes.
 #[derive(Debug, Clone)]

@@ -21,14 +21,19 @@ const RATE: Rate = Rate {
 /// How many characters of a digest tell versions apart for people.
 const DIGEST_CHARS: usize = 19;
 
-/// A runtime and a client.
-pub(super) fn open(cluster: &Cluster) -> Result<(Runtime, Client)> {
+/// A runtime for clients, and what rustls encrypts with.
+pub(super) fn runtime() -> Result<Runtime> {
     // Only the first one counts; another of the process is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start a runtime")?;
+        .context("cannot start a runtime")
+}
+
+/// A runtime and a client.
+pub(super) fn open(cluster: &Cluster) -> Result<(Runtime, Client)> {
+    let runtime = runtime()?;
     let client = runtime
         .block_on(connect(cluster.kubeconfig.as_deref(), RATE))
         .map_err(|error| Environment(format!("{error:#}")))?;

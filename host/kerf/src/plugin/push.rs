@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::plugin::Outcome;
 use crate::plugin::args::{Form, Publish};
+use crate::plugin::cluster::runtime;
 use crate::plugin::component::Component;
 
 pub(super) fn run(
@@ -34,13 +35,8 @@ pub(super) fn run(
     let roots = roots.map(|file| {
         std::fs::read(file).with_context(|| format!("--registry-ca-bundle {}", file.display()))
     });
-    // Only the first one counts; another of the process is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = runtime()?;
     let registries = Registries::new(roots.transpose()?.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start a runtime")?;
     let digest = runtime.block_on(registries.push(&reference, bytes, is_packed, login.as_ref()))?;
     let entry = format!(
         "  - name: {policy}\n    hook: {hook}\n    source:\n      oci:\n        ref: {reference}\n        digest: {digest}\n"

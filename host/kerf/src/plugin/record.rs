@@ -10,7 +10,7 @@ use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
 
 use crate::plugin::args::Record;
-use crate::plugin::cluster::open;
+use crate::plugin::cluster::{open, runtime};
 use crate::plugin::{Environment, Outcome};
 
 const PATH: &str = "/debug/policy-questions";
@@ -21,10 +21,7 @@ pub(super) fn run(args: &Record) -> Result<Outcome> {
     let (runtime, client) = match &args.url {
         Some(url) => {
             let url = url.parse().with_context(|| format!("--url {url}"))?;
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .context("cannot start a runtime")?;
+            let runtime = runtime()?;
             let client = runtime.block_on(async { Client::try_from(Config::new(url)) })?;
             (runtime, client)
         }
