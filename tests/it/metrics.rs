@@ -375,3 +375,45 @@ fn every_series_of_a_cluster_that_grows_and_shrinks_moves() {
             .then_some(())
     });
 }
+
+#[test]
+fn a_price_that_the_account_is_told_makes_the_dearer_type_of_the_list_the_first_choice() {
+    let mut stage = Stage::set_with(|world| {
+        let prices = &mut world.account_prices;
+        prices.insert("ecs.g7.xlarge".to_owned(), 0.2);
+    });
+    let two_types = r#"        - {key: node.kubernetes.io/instance-type, operator: In, values: ["ecs.g7.large", "ecs.g7.xlarge"]}"#;
+    stage.apply(ECSNODECLASS);
+    stage.apply(&pool("720h", two_types));
+    stage.start_kerf(&["--price-poll-duration", "1s"]);
+    stage.until("the prices are in use", async || {
+        let log = stage.log();
+        log.contains("prices are now as the account is told")
+            .then_some(())
+    });
+
+    stage.apply(&deployment("web", 1, "500m", "1Gi", ""));
+    stage.until_bound(1);
+
+    let claim = stage.list::<NodeClaim>().remove(0);
+    assert_eq!(
+        claim.labels()["node.kubernetes.io/instance-type"],
+        "ecs.g7.xlarge"
+    );
+    // Two types in four zones.
+    stage.until("the source of each price", async || {
+        let text = scrape(&stage);
+        let live = value(&text, "kerf_cloud_prices", &["source=\"live\""])?;
+        let age = value(&text, "kerf_cloud_price_age_seconds", &[])?;
+        ((live - 8.0).abs() < 0.5 && age > 0.0).then_some(())
+    });
+    let calls = stage.sim.calls();
+    assert_eq!(
+        calls["DescribePrice"].total, 2,
+        "each is good for hours: {calls:?}"
+    );
+    assert!(
+        !calls.contains_key("DescribeSpotPriceHistory"),
+        "no pool wants spot"
+    );
+}

@@ -37,6 +37,10 @@ pub struct World {
     pub timing: Timing,
     /// What is sold in place of the built-in catalog, in every zone; empty: that catalog.
     pub instance_types: Vec<SoldType>,
+    /// What the account pays per hour on demand in place of the list price, by type, as DescribePrice tells it: zero too.
+    pub account_prices: BTreeMap<String, f64>,
+    /// The currency of all prices.
+    pub currency: String,
     /// User data that runs at the same time: on two cores more only makes each slower.
     pub boots_at_once: usize,
     /// The part of the nominal memory that the operating system shows (91 to 94.5 % was seen in life).
@@ -309,6 +313,8 @@ impl Default for World {
             page_size_max: None,
             timing: Timing::default(),
             instance_types: Vec::new(),
+            account_prices: BTreeMap::new(),
+            currency: "CNY".to_owned(),
             boots_at_once: 3,
             memory_visible_ratio: 0.935,
         }

@@ -10,6 +10,7 @@ pub mod images;
 pub mod instances;
 pub mod key_pairs;
 pub mod network;
+pub mod price;
 pub mod run_instances;
 pub mod spot;
 pub mod stock;

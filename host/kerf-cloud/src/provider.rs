@@ -3,6 +3,7 @@
 //! Everything here may hang, fail, lie or succeed without telling, so each method says what is known for sure when it
 //! returns. A [`Provider`] is cheap to clone and holds only caches: a restart loses nothing but warmth.
 
+mod ask_prices;
 pub mod bootstrap;
 mod cache;
 pub mod capacity;
@@ -30,6 +31,7 @@ mod vswitches;
 
 pub use shared::TypeList;
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +52,9 @@ use crate::provider::instance_types::{Sources, Zone, instance_types};
 use crate::provider::launch::{
     Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, NotReadyReason, Resent, group,
 };
-use crate::provider::region::Region;
+use crate::provider::prices::live::{LivePrices, LiveStore};
+use crate::provider::prices::{Known, Layers, Lists, SpotDiscounts};
+use crate::provider::region::{Region, Types};
 use crate::provider::shared::{Inputs, SharedTypes};
 use crate::provider::unavailable::{OfferingKey, UnavailableOfferings};
 use crate::provider::vswitches::InFlight;
@@ -77,6 +81,7 @@ pub(crate) struct Inner {
     in_flight: InFlight,
     classes: Cache<String, ResolvedNodeClass>,
     types: SharedTypes,
+    live: LiveStore,
     scripts: Cache<ScriptKey, String>,
 }
 
@@ -95,6 +100,7 @@ impl Provider {
             in_flight: InFlight::default(),
             classes: Cache::new(config.resolve_ttl),
             types: SharedTypes::default(),
+            live: LiveStore::default(),
             scripts: Cache::new(config.attach_script_ttl),
             client,
             config,
@@ -150,18 +156,21 @@ impl Provider {
             inner.region.cni(&class.cluster_id),
         );
         let (types, cni) = (types?, cni?);
+        let live = inner.live.published();
         let now = inner.client.now();
         let zones = inner.zones(class, now);
         let inputs = Inputs {
             types: Arc::downgrade(&types),
             stock: Arc::downgrade(&stock),
             discounts: Arc::downgrade(&discounts),
+            live: Arc::downgrade(&live),
             cni,
             zones: zones.clone(),
             marks: inner.unavailable.snapshot(now),
             class: class.clone(),
         };
         let mark = |key: OfferingKey<'_>| inner.unavailable.reason(key, now);
+        let prices = LazyCell::new(|| Layers::new(inner.known_prices(&types, &discounts, &live)));
         Ok(inner.types.list(inputs, || {
             instance_types(Sources {
                 class,
@@ -169,7 +178,7 @@ impl Provider {
                 cni,
                 types: &types,
                 stock: &stock,
-                discounts: &discounts,
+                prices: &prices,
                 mark: &mark,
                 zones: &zones,
             })
@@ -191,12 +200,9 @@ impl Provider {
         );
         let zones = zones?.into_iter().map(|zone| zone.zone_id);
         Ok(pull::catalog(&pull::Seen {
-            region_id: &inner.config.region_id,
             zones: zones.collect(),
-            types: &*types?,
             stock: &stock,
-            discounts: &discounts,
-            prices: &inner.config.prices,
+            known: inner.known_prices(&*types?, &discounts, &inner.live.published()),
             at: inner.client.now(),
         }))
     }
@@ -330,6 +336,24 @@ impl Provider {
 }
 
 impl Inner {
+    fn known_prices<'a>(
+        &'a self,
+        types: &'a Types,
+        discounts: &'a SpotDiscounts,
+        live: &'a LivePrices,
+    ) -> Known<'a> {
+        Known {
+            lists: Lists {
+                region_id: &self.config.region_id,
+                discounts,
+            },
+            given: &self.config.prices,
+            live,
+            types,
+            account_discount_percent: self.config.account_discount_percent,
+        }
+    }
+
     fn zones(&self, class: &ResolvedNodeClass, now: Timestamp) -> Vec<Zone> {
         let is_blocked = |id: &str| self.unavailable.is_vswitch_blocked(id, now);
         let zone = |id: &str| Zone {

@@ -14,6 +14,8 @@ mod cloud;
 mod credentials;
 #[path = "simulated/launches.rs"]
 mod launches;
+#[path = "simulated/prices.rs"]
+mod prices;
 #[path = "simulated/reads.rs"]
 mod reads;
 #[path = "simulated/troubles.rs"]

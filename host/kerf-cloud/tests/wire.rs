@@ -22,6 +22,7 @@ use kerf_cloud::actions::instances::{
 use kerf_cloud::actions::network::{
     NetworkFilter, describe_security_groups_request, describe_vswitches_request,
 };
+use kerf_cloud::actions::price::{describe_price_request, describe_spot_price_history_request};
 use kerf_cloud::actions::run_instances::{
     DataDiskParams, RunInstances, SystemDiskParams, run_instances_request,
 };
@@ -354,6 +355,14 @@ fn catalog_calls_are_encoded_as_the_sdk_does() {
     check("DescribeAvailableResource spot", &stock(StockMarket::Spot));
     check("DescribeZones", &describe_zones_request(REGION));
     check("DescribeSpotAdvice", &describe_spot_advice_request(REGION));
+    check(
+        "DescribePrice",
+        &describe_price_request(REGION, "ecs.g7.xlarge", "cn-hangzhou-h", "cloud_essd"),
+    );
+    check(
+        "DescribeSpotPriceHistory of all zones",
+        &describe_spot_price_history_request(REGION, "ecs.g7.xlarge", 0),
+    );
 }
 
 #[test]

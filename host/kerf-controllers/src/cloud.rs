@@ -8,9 +8,11 @@ use kerf_cloud::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeCla
 use kerf_cloud::provider::events::Announcement;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance};
 use kerf_cloud::provider::launch::{Attempt, GroupOutcome, LaunchOutcome, LaunchRequest, Resent};
+use kerf_cloud::provider::prices::Quote;
 use kerf_cloud::provider::unavailable::UnavailableOfferings;
 use kerf_cloud::provider::{Provider, TypeList};
 use kerf_cloud::rpc::ActionStats;
+use kerf_core::instance_type::CapacityType;
 use tokio::time::Instant;
 
 use crate::metrics::cloud::{CallError, CloudMetrics};
@@ -56,6 +58,20 @@ impl Cloud {
     pub fn unavailable(&self) -> &UnavailableOfferings {
         self.provider.unavailable()
     }
+
+    /// As [`Provider::publish_prices`].
+    pub fn publish_prices(&self, is_round_over: bool) -> bool {
+        self.provider.publish_prices(is_round_over)
+    }
+
+    /// As [`Provider::quotes`].
+    #[must_use]
+    pub fn quotes<'a>(
+        &self,
+        offerings: impl IntoIterator<Item = (&'a str, &'a str, CapacityType)>,
+    ) -> Option<Vec<Quote>> {
+        self.provider.quotes(offerings)
+    }
 }
 
 impl Calls<'_> {
@@ -81,6 +97,24 @@ impl Calls<'_> {
     pub async fn instance_types(&self, class: &ResolvedNodeClass) -> Result<TypeList, CloudError> {
         let call = Box::pin(self.cloud.provider.instance_types(class));
         self.timed("GetInstanceTypes", call, failed).await
+    }
+
+    /// As [`Provider::ask_price`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_price(&self, instance_type: &str, zone: &str) -> Result<bool, CloudError> {
+        let call = Box::pin(self.cloud.provider.ask_price(instance_type, zone));
+        self.timed("GetPrice", call, failed).await
+    }
+
+    /// As [`Provider::ask_spot_prices`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_spot_prices(&self, instance_type: &str) -> Result<bool, CloudError> {
+        let call = Box::pin(self.cloud.provider.ask_spot_prices(instance_type));
+        self.timed("GetSpotPrices", call, failed).await
     }
 
     /// As [`Provider::launch`].

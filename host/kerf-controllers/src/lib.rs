@@ -39,6 +39,7 @@ pub mod oci;
 pub mod patch;
 pub mod pod_events;
 pub mod policies;
+mod prices;
 pub mod provision;
 pub mod reconciler;
 pub mod repair;

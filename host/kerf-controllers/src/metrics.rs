@@ -10,6 +10,7 @@ pub mod disruption;
 pub mod draining;
 pub mod interruption;
 pub mod pods;
+pub mod prices;
 pub mod requests;
 pub mod scheduling;
 pub mod state;
@@ -40,6 +41,7 @@ use self::disruption::DisruptionMetrics;
 use self::draining::DrainMetrics;
 use self::interruption::InterruptionMetrics;
 use self::pods::PodMetrics;
+use self::prices::PriceMetrics;
 use self::scheduling::SchedulingMetrics;
 use self::termination::TerminationMetrics;
 
@@ -149,6 +151,8 @@ pub struct Metrics {
     pub costs: CostErrors,
     /// Calls to the cloud.
     pub cloud: CloudMetrics,
+    /// Where prices come from.
+    pub prices: PriceMetrics,
     /// Conditions of objects, where state is shown.
     pub conditions: Option<ConditionMetrics>,
     /// Reconciles by controller and result.
@@ -176,6 +180,7 @@ impl Metrics {
         let mut registry = Registry::default();
         let kerf = registry.sub_registry_with_prefix("kerf");
         let interruptions = InterruptionMetrics::new(kerf);
+        let prices = PriceMetrics::new(kerf);
         let karpenter = registry.sub_registry_with_prefix("karpenter");
         let mut metrics = Self {
             disruption: DisruptionMetrics::new(karpenter),
@@ -201,6 +206,7 @@ impl Metrics {
             policy_calls: Family::default(),
             orphans_deleted: Counter::default(),
             interruptions,
+            prices,
             registry,
         };
         metrics.register();

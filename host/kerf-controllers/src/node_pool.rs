@@ -299,7 +299,7 @@ async fn announce(before: &NodePool, after: &NodePool, context: &Context) {
 }
 
 /// The pool as decisions see it.
-fn seen(
+pub(crate) fn seen(
     pool: &NodePool,
     instance_types: Arc<Vec<Arc<InstanceType>>>,
 ) -> kerf_core::node_pool::NodePool {

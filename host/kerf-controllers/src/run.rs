@@ -32,7 +32,7 @@ use crate::supervise::{self, Supervisor};
 use crate::termination::eviction::Refusals;
 use crate::{
     capacity_buffer, cluster::SharedCluster, disruption, garbage, http, interruption, lifecycle,
-    node_class, node_overlay, node_pool, pod_events, provision, reconciler, repair,
+    node_class, node_overlay, node_pool, pod_events, prices, provision, reconciler, repair,
     static_capacity, termination,
 };
 
@@ -247,6 +247,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     supervisor.spawn("tagging", lifecycle::tagging::run(with()));
     supervisor.spawn("node-repair", repair::run(with()));
     supervisor.spawn("interruption", interruption::run(with()));
+    supervisor.spawn("prices", prices::run(with()));
 }
 
 fn start_reconcilers(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) {

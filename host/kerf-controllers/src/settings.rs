@@ -69,6 +69,8 @@ pub struct Settings {
     pub interruption_poll: Duration,
     /// Who is listened to; empty handles no interruption.
     pub interruption_sources: Vec<Source>,
+    /// How often the cloud is asked what one type costs; none never asks.
+    pub price_poll: Option<Duration>,
     /// How often a healthy ECSNodeClass is resolved again.
     pub node_class_resync: Duration,
     /// Whether a scrape shows single nodes and NodePools.
@@ -128,6 +130,8 @@ impl Settings {
             // Of a notice of five minutes this is a twentieth; two calls each time are eight a minute.
             interruption_poll: Duration::from_secs(15),
             interruption_sources: Source::ALL.to_vec(),
+            // Three calls a minute, of the twelve that a controller at rest may make.
+            price_poll: Some(Duration::from_secs(20)),
             node_class_resync: Duration::from_secs(5 * 60),
             has_state_metrics: true,
             has_pod_metrics: false,

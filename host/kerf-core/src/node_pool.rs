@@ -136,7 +136,17 @@ impl NodePool {
         Strength::of(self.types_for(&wanted), |it| it.is_allowed_by(&wanted))
     }
 
-    fn types_for<'a>(&'a self, wanted: &'a Requirements) -> impl Iterator<Item = &'a InstanceType> {
+    /// What its requirements allow of what is sold, whether it can be launched now or not.
+    pub fn allowed_offerings(&self) -> Vec<(&InstanceType, &Offering)> {
+        let wanted = template_requirements(self);
+        let types = self.types_for(&wanted);
+        let offerings = types.flat_map(|it| it.offerings.iter().map(move |of| (it, of)));
+        offerings
+            .filter(|(_, of)| of.is_allowed_by(&wanted))
+            .collect()
+    }
+
+    fn types_for<'a>(&'a self, wanted: &Requirements) -> impl Iterator<Item = &'a InstanceType> {
         let meets =
             |it: &InstanceType| wanted.iter().all(|requirement| type_meets(it, requirement));
         self.instance_types

@@ -342,6 +342,10 @@ pub(crate) struct Cloud {
     /// the spot market: what the account really pays. What it has no price for keeps the usual one.
     #[arg(long, env = "PRICE_CATALOG")]
     pub(crate) price_catalog: Option<PathBuf>,
+    /// What the account pays less than the list price on demand, in percent, while no price that the cloud was asked for
+    /// says so. Spot prices are the market's.
+    #[arg(long, env = "ACCOUNT_DISCOUNT_PERCENT", value_parser = discount, default_value = "0")]
+    pub(crate) account_discount_percent: f64,
 }
 
 /// Durations, such as 1s, 500ms, 10m.
@@ -376,6 +380,9 @@ pub(crate) struct Timing {
     /// Who is believed about that: lock, events, conditions. Nothing is done about interruptions where this is empty.
     #[arg(long, env = "INTERRUPTION_SOURCES", value_delimiter = ',', default_value = "lock,events,conditions", num_args = 0..)]
     pub(crate) interruption_sources: Vec<Source>,
+    /// Ask the cloud what one instance type costs this often; 0s never asks.
+    #[arg(long, env = "PRICE_POLL_DURATION", value_parser = duration, default_value = "20s")]
+    pub(crate) price_poll_duration: Duration,
     /// Give up a NodeClaim that is not launched in this time.
     #[arg(long, env = "LAUNCH_TIMEOUT", value_parser = duration, default_value = "5m")]
     pub(crate) launch_timeout: Duration,
@@ -413,6 +420,14 @@ fn switch(text: &str) -> Result<bool, String> {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         _ => Err("it must be true or false".to_owned()),
+    }
+}
+
+/// At the full discount all prices would be zero, which means unknown.
+fn discount(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("it must be a number from 0 to less than 100".to_owned()),
     }
 }
 

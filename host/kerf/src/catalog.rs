@@ -32,6 +32,7 @@ async fn write(args: &Pull) -> Result<()> {
     let client = cloud::client(&args.cloud, &args.region)?;
     let mut config = ProviderConfig::new(args.region.as_str(), CLUSTER);
     config.prices = cloud::prices(&args.cloud)?;
+    config.account_discount_percent = args.cloud.account_discount_percent;
     let provider = Provider::new(client, config);
     let read = provider.catalog().await;
     let catalog = read.with_context(|| format!("cannot read what region {} sells", args.region))?;

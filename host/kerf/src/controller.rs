@@ -106,6 +106,7 @@ pub(crate) fn provider(args: &Controller) -> anyhow::Result<Provider> {
     provider.cluster_id.clone_from(&args.cluster_id);
     provider.vm_memory_overhead_percent = args.cloud.vm_memory_overhead_percent;
     provider.prices = cloud::prices(&args.cloud)?;
+    provider.account_discount_percent = args.cloud.account_discount_percent;
     Ok(Provider::new(client, provider))
 }
 
@@ -139,6 +140,7 @@ fn settings(args: &Controller) -> Settings {
     settings
         .interruption_sources
         .clone_from(&timing.interruption_sources);
+    settings.price_poll = Some(timing.price_poll_duration).filter(|it| !it.is_zero());
     settings.launch_timeout = timing.launch_timeout;
     settings.registration_timeout = timing.registration_timeout;
     settings.initialization_timeout = timing.initialization_timeout;

@@ -9,7 +9,6 @@ use crate::error::ApiError;
 use crate::params::Params;
 use crate::state::State;
 
-const CURRENCY: &str = "CNY";
 /// Per GiB and hour, the list price of the usual system disk, rounded.
 const DISK_PRICE_PER_GIB: f64 = 0.0015;
 /// Without StartTime the history reaches back this far.
@@ -44,7 +43,8 @@ pub(super) fn describe_price(state: &State, params: &Params) -> Result<Value, Ap
             .spot_price(&state.world.region, zone)
             .unwrap_or(list_price)
     } else {
-        list_price
+        let of_account = state.world.account_prices.get(&instance_type.id);
+        of_account.copied().unwrap_or(list_price)
     };
     let disk = params.float("SystemDisk.Size")?.unwrap_or(40.0) * DISK_PRICE_PER_GIB;
     let amount = params.float("Amount")?.unwrap_or(1.0);
@@ -57,7 +57,7 @@ pub(super) fn describe_price(state: &State, params: &Params) -> Result<Value, Ap
     };
     Ok(json!({"PriceInfo": {
         "Price": {
-            "Currency": CURRENCY, "OriginalPrice": original, "TradePrice": trade, "DiscountPrice": original - trade,
+            "Currency": state.world.currency, "OriginalPrice": original, "TradePrice": trade, "DiscountPrice": original - trade,
             "DetailInfos": {"DetailInfo": [detail("instanceType", list_price, instance), detail("systemDisk", disk, disk)]},
         },
         "Rules": {"Rule": []},
@@ -90,7 +90,7 @@ pub(super) fn describe_spot_price_history(
         price.into_iter().flat_map(move |price| [row(now, price), row(now - HISTORY, price * 1.1)])
     });
     Ok(
-        json!({"Currency": CURRENCY, "NextOffset": 0, "SpotPrices": {"SpotPriceType": rows.collect::<Vec<_>>()}}),
+        json!({"Currency": state.world.currency, "NextOffset": 0, "SpotPrices": {"SpotPriceType": rows.collect::<Vec<_>>()}}),
     )
 }
 

@@ -9,14 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::provider::class::Architecture;
 use crate::provider::facts::{TypeFacts, is_sliced, whole};
-use crate::provider::prices::{self, PriceList, PriceSource, SpotDiscounts};
+use crate::provider::prices::live::CURRENCY;
+use crate::provider::prices::{Lists, PriceList, PriceSource, SpotDiscounts, table};
 
 /// What the `format` of a catalog says.
 pub const FORMAT: &str = "kerf-catalog";
 /// The version that this code reads and writes.
 pub const VERSION: u32 = 1;
-/// The unit of the embedded prices.
-pub(super) const CURRENCY: &str = "CNY";
 /// MiB in a GiB.
 const MIB_PER_GIB: f64 = 1024.0;
 
@@ -187,12 +186,15 @@ impl Catalog {
         } else {
             zones.to_vec()
         };
+        let lists = Lists {
+            region_id: region,
+            discounts: &SpotDiscounts::default(),
+        };
         let mut is_own = false;
         let mut types: Vec<CatalogType> = rows()
             .filter_map(|mut row| {
-                let (on_demand, source) = price(region, &row.name, CapacityType::OnDemand);
-                let (spot, _) = price(region, &row.name, CapacityType::Spot);
-                on_demand?;
+                let (on_demand, source) = lists.price(&row.name, "", CapacityType::OnDemand)?;
+                let (spot, _) = lists.price(&row.name, "", CapacityType::Spot)?;
                 is_own |= source == PriceSource::Catalog;
                 row.offerings = zones
                     .iter()
@@ -201,7 +203,7 @@ impl Catalog {
                             CatalogOffering {
                                 zone: zone.clone(),
                                 capacity_type: capacity_type.to_owned(),
-                                price_per_hour: price,
+                                price_per_hour: Price::from_per_hour(price).per_hour(),
                                 unavailable: None,
                                 is_stock_uncertain: false,
                             }
@@ -337,14 +339,9 @@ fn known_zones(region: &str) -> Result<Vec<String>, CatalogError> {
     })
 }
 
-fn price(region: &str, name: &str, capacity_type: CapacityType) -> (Option<f64>, PriceSource) {
-    let (price, source) = prices::price(region, name, "", capacity_type, &SpotDiscounts::default());
-    (price.per_hour(), source)
-}
-
 /// The rows of the embedded table, without offerings.
 fn rows() -> impl Iterator<Item = CatalogType> {
-    let mut reader = csv::Reader::from_reader(prices::CATALOG.as_bytes());
+    let mut reader = csv::Reader::from_reader(table::CATALOG.as_bytes());
     let header = reader.headers().cloned().unwrap_or_default();
     reader
         .into_records()

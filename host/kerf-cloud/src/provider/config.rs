@@ -43,6 +43,8 @@ pub struct ProviderConfig {
     pub visibility_lag: Duration,
     /// What the account really pays, where somebody said so.
     pub prices: PriceList,
+    /// What the account pays less than the list price on demand, in per cent, while no live price says so.
+    pub account_discount_percent: f64,
 }
 
 impl ProviderConfig {
@@ -63,6 +65,7 @@ impl ProviderConfig {
             attach_script_ttl: Duration::from_secs(300),
             visibility_lag: Duration::from_secs(30),
             prices: PriceList::new(),
+            account_discount_percent: 0.0,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
-use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 use kerf_core::unavailable::{Cause, Unavailability};
 
@@ -10,7 +9,7 @@ use crate::provider::capacity::{NodeCapacity, cannot_join, node_capacity};
 use crate::provider::class::ResolvedNodeClass;
 use crate::provider::config::{CniMode, ProviderConfig};
 use crate::provider::facts::TypeFacts;
-use crate::provider::prices::{self, PriceList, SpotDiscounts};
+use crate::provider::prices::Layers;
 use crate::provider::region::{Stock, StockState, Types};
 use crate::provider::unavailable::OfferingKey;
 
@@ -26,7 +25,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) cni: CniMode,
     pub(crate) types: &'a Types,
     pub(crate) stock: &'a Stock,
-    pub(crate) discounts: &'a SpotDiscounts,
+    pub(crate) prices: &'a Layers<'a>,
     /// Why an offering was marked, if it was.
     pub(crate) mark: &'a dyn Fn(OfferingKey<'_>) -> Option<String>,
     pub(crate) zones: &'a [Zone],
@@ -135,12 +134,10 @@ fn offering(
     sources: &Sources<'_>,
 ) -> Option<Offering> {
     let market = Market {
-        region_id: &sources.config.region_id,
         stock: sources.stock,
-        discounts: sources.discounts,
-        prices: &sources.config.prices,
+        prices: sources.prices,
     };
-    let mut offering = market.offering(&facts.name, &zone.id, capacity_type)?;
+    let mut offering = market.offering(facts, &zone.id, capacity_type)?;
     if offering.is_available() {
         let key = OfferingKey {
             instance_type: &facts.name,
@@ -163,43 +160,28 @@ fn offering(
 
 /// What a region sells, whoever buys it.
 pub(super) struct Market<'a> {
-    pub(super) region_id: &'a str,
     pub(super) stock: &'a Stock,
-    pub(super) discounts: &'a SpotDiscounts,
-    /// They come before the market's.
-    pub(super) prices: &'a PriceList,
+    pub(super) prices: &'a Layers<'a>,
 }
 
 impl Market<'_> {
     /// One way to buy a type, as stock and prices are; none when it is not sold.
     pub(super) fn offering(
         &self,
-        instance_type: &str,
+        facts: &TypeFacts,
         zone: &ZoneId,
         capacity_type: CapacityType,
     ) -> Option<Offering> {
-        let stock = self.stock.has(instance_type, zone, capacity_type);
+        let stock = self.stock.has(&facts.name, zone, capacity_type);
         if stock == Some(StockState::NotSold) {
             return None;
         }
-        let price = self.price(instance_type, zone, capacity_type);
+        let (price, _) = self.prices.price(facts, zone, capacity_type);
         let mut offering = Offering::new(zone.clone(), capacity_type, price);
         offering.unavailable = (stock == Some(StockState::SoldOut))
             .then(|| Unavailability::new(Cause::Stock, NO_STOCK));
         offering.is_stock_uncertain = stock == Some(StockState::Unpromised);
         Some(offering)
-    }
-
-    fn price(&self, instance_type: &str, zone: &str, capacity_type: CapacityType) -> Price {
-        // Mostly nobody gave any, and a key is two strings.
-        let given = (!self.prices.is_empty()).then(|| {
-            let key = (instance_type.to_owned(), zone.to_owned(), capacity_type);
-            self.prices.get(&key).copied()
-        });
-        let (region, discounts) = (self.region_id, self.discounts);
-        given.flatten().unwrap_or_else(|| {
-            prices::price(region, instance_type, zone, capacity_type, discounts).0
-        })
     }
 }
 

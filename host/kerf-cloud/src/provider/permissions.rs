@@ -25,6 +25,7 @@ use crate::rpc::{Action, Request};
 /// What nothing is called, so that a call about it finds or changes nothing.
 const NOTHING: &str = "kerf-doctor-asks-for-nothing";
 const NO_INSTANCE: &str = "i-kerfdoctor0000000000";
+const NO_TYPE: &str = "ecs.kerf-doctor.none";
 const NO_IMAGE: &str = "m-kerfdoctor0000000000";
 
 /// An action as RAM writes it, and a call of it.
@@ -121,6 +122,8 @@ impl Provider {
         };
         let zones = async { client.describe_zones().await.map(drop) };
         let advice = async { client.describe_spot_advice().await.map(drop) };
+        let price = async { client.describe_price(NO_TYPE, "").await.map(drop) };
+        let history = async { client.describe_spot_price_history(NO_TYPE).await.map(drop) };
         vec![
             (Action::DescribeInstanceTypes.permission(), types.boxed()),
             (
@@ -129,6 +132,11 @@ impl Provider {
             ),
             (Action::DescribeZones.permission(), zones.boxed()),
             (Action::DescribeSpotAdvice.permission(), advice.boxed()),
+            (Action::DescribePrice.permission(), price.boxed()),
+            (
+                Action::DescribeSpotPriceHistory.permission(),
+                history.boxed(),
+            ),
         ]
     }
 

@@ -5,19 +5,18 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kerf_core::instance_type::CapacityType;
 
-use crate::provider::catalog::{CURRENCY, Catalog, CatalogOffering, CatalogType, FORMAT, VERSION};
+use crate::provider::catalog::{Catalog, CatalogOffering, CatalogType, FORMAT, VERSION};
+use crate::provider::facts::TypeFacts;
 use crate::provider::instance_types::Market;
-use crate::provider::prices::{PriceList, SpotDiscounts};
-use crate::provider::region::{Stock, Types};
+use crate::provider::prices::live::CURRENCY;
+use crate::provider::prices::{Known, Layers, PriceSource};
+use crate::provider::region::Stock;
 
 /// What was read.
 pub(super) struct Seen<'a> {
-    pub(super) region_id: &'a str,
     pub(super) zones: BTreeSet<String>,
-    pub(super) types: &'a Types,
     pub(super) stock: &'a Stock,
-    pub(super) discounts: &'a SpotDiscounts,
-    pub(super) prices: &'a PriceList,
+    pub(super) known: Known<'a>,
     pub(super) at: Timestamp,
 }
 
@@ -25,53 +24,61 @@ pub(super) struct Seen<'a> {
 /// is missing nobody could say why.
 pub(super) fn catalog(seen: &Seen<'_>) -> Catalog {
     let market = Market {
-        region_id: seen.region_id,
         stock: seen.stock,
-        discounts: seen.discounts,
-        prices: seen.prices,
+        prices: &Layers::new(seen.known),
     };
-    let types = seen.types.values().filter_map(|facts| {
-        let offerings = offerings(&facts.name, &seen.zones, &market);
+    let mut live = 0;
+    let types = seen.known.types.values().filter_map(|facts| {
+        let sold = offerings(facts, &seen.zones, &market);
+        live += sold
+            .iter()
+            .filter(|(_, it)| *it == PriceSource::Live)
+            .count();
+        let offerings: Vec<_> = sold.into_iter().map(|(offering, _)| offering).collect();
         (!offerings.is_empty()).then(|| CatalogType::new(facts, offerings))
     });
+    let types = types.collect();
+    let region = seen.known.lists.region_id;
     Catalog {
         format: FORMAT.to_owned(),
         version: VERSION,
-        region: seen.region_id.to_owned(),
+        region: region.to_owned(),
         currency: CURRENCY.to_owned(),
-        source: source(seen),
+        source: source(seen, live),
         zones: seen.zones.iter().cloned().collect(),
-        types: types.collect(),
+        types,
     }
 }
 
 fn offerings(
-    instance_type: &str,
+    facts: &TypeFacts,
     zones: &BTreeSet<String>,
     market: &Market<'_>,
-) -> Vec<CatalogOffering> {
+) -> Vec<(CatalogOffering, PriceSource)> {
     let both = [CapacityType::OnDemand, CapacityType::Spot];
     let pairs = zones
         .iter()
         .flat_map(|zone| both.map(|capacity_type| (zone, capacity_type)));
     pairs
         .filter_map(|(zone, capacity_type)| {
-            let offering = market.offering(instance_type, &zone.as_str().into(), capacity_type)?;
-            Some(CatalogOffering {
+            let offering = market.offering(facts, &zone.as_str().into(), capacity_type)?;
+            let (_, source) = market.prices.price(facts, zone, capacity_type);
+            let offering = CatalogOffering {
                 zone: zone.clone(),
                 capacity_type: capacity_type.as_str().to_owned(),
                 price_per_hour: offering.price.per_hour(),
                 unavailable: offering.unavailable.map(|it| it.text),
                 is_stock_uncertain: offering.is_stock_uncertain,
-            })
+            };
+            Some((offering, source))
         })
         .collect()
 }
 
 /// Where the facts come from, and which of them are not the account's.
-fn source(seen: &Seen<'_>) -> String {
+fn source(seen: &Seen<'_>, live: usize) -> String {
     let at = seen.at.strftime("%Y-%m-%dT%H:%M:%SZ");
-    let spot = if seen.discounts.is_empty() {
+    let spot = if seen.known.lists.discounts.is_empty() {
         "spot estimated"
     } else {
         "spot as of the market"
@@ -82,29 +89,45 @@ fn source(seen: &Seen<'_>) -> String {
     } else {
         format!("; stock unknown: {}", unknown.join(", "))
     };
-    let given = if seen.prices.is_empty() {
+    let live = match live {
+        0 => String::new(),
+        live => format!("; {live} prices as the account is told"),
+    };
+    let given = if seen.known.given.is_empty() {
         ""
     } else {
         "; prices of a price catalog come first"
     };
-    format!("an account at {at}, list prices of 2025-09, {spot}{given}{stock}")
+    format!("an account at {at}, list prices of 2025-09, {spot}{live}{given}{stock}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::facts::TypeFacts;
+    use crate::provider::prices::live::LivePrices;
+    use crate::provider::prices::{Lists, PriceList, SpotDiscounts};
+    use crate::provider::region::Types;
 
     fn pull(edit: impl FnOnce(&mut TypeFacts), discounts: &SpotDiscounts) -> Catalog {
         let mut facts = TypeFacts::plain("ecs.g7.xlarge");
         edit(&mut facts);
+        pulled(facts, discounts, &LivePrices::default())
+    }
+
+    fn pulled(facts: TypeFacts, discounts: &SpotDiscounts, live: &LivePrices) -> Catalog {
         catalog(&Seen {
-            region_id: "cn-hangzhou",
             zones: BTreeSet::from(["z".to_owned()]),
-            types: &Types::from([(facts.name.clone(), facts)]),
             stock: &Stock::default(),
-            discounts,
-            prices: &PriceList::new(),
+            known: Known {
+                lists: Lists {
+                    region_id: "cn-hangzhou",
+                    discounts,
+                },
+                given: &PriceList::new(),
+                live,
+                types: &Types::from([(facts.name.clone(), facts)]),
+                account_discount_percent: 0.0,
+            },
             at: Timestamp::UNIX_EPOCH,
         })
     }
@@ -143,5 +166,17 @@ mod tests {
             "{}",
             seen.source
         );
+    }
+
+    #[test]
+    fn how_many_prices_are_live_is_told() {
+        let live = LivePrices::default().with_on_demand("ecs.g7.xlarge", 0.5);
+        let facts = TypeFacts::plain("ecs.g7.xlarge");
+
+        let catalog = pulled(facts, &SpotDiscounts::default(), &live);
+
+        assert_eq!(catalog.types[0].offerings[0].price_per_hour, Some(0.5));
+        let said = "spot estimated; 1 prices as the account is told";
+        assert!(catalog.source.contains(said), "{}", catalog.source);
     }
 }

@@ -212,6 +212,12 @@ impl Region {
         }
     }
 
+    /// What was last read of types and the spot market, without a call; none before the types were read.
+    pub(crate) fn last_read(&self) -> Option<(Arc<Types>, Arc<SpotDiscounts>)> {
+        let discounts = self.discounts.stale(&()).unwrap_or_default();
+        Some((self.types.stale(&())?, discounts))
+    }
+
     /// The cluster's network.
     pub(crate) async fn cni(&self, cluster_id: &str) -> Result<CniMode, CloudError> {
         if let Some(cni) = self.cni {

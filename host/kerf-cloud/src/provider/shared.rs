@@ -12,6 +12,7 @@ use crate::provider::class::ResolvedNodeClass;
 use crate::provider::config::CniMode;
 use crate::provider::instance_types::Zone;
 use crate::provider::prices::SpotDiscounts;
+use crate::provider::prices::live::LivePrices;
 use crate::provider::region::{Stock, Types};
 use crate::provider::unavailable::Mark;
 
@@ -26,6 +27,7 @@ pub(crate) struct Inputs {
     pub(crate) types: Weak<Types>,
     pub(crate) stock: Weak<Stock>,
     pub(crate) discounts: Weak<SpotDiscounts>,
+    pub(crate) live: Weak<LivePrices>,
     pub(crate) cni: CniMode,
     pub(crate) class: ResolvedNodeClass,
     pub(crate) zones: Vec<Zone>,
@@ -38,6 +40,7 @@ impl Inputs {
             types,
             stock,
             discounts,
+            live,
             cni,
             class,
             zones,
@@ -46,6 +49,7 @@ impl Inputs {
         types.ptr_eq(&other.types)
             && stock.ptr_eq(&other.stock)
             && discounts.ptr_eq(&other.discounts)
+            && live.ptr_eq(&other.live)
             && *cni == other.cni
             && *class == other.class
             && *zones == other.zones

@@ -59,8 +59,10 @@ actions! {
         DescribeInstanceTypes
         DescribeInstances
         DescribeKeyPairs
+        DescribePrice
         DescribeSecurityGroups
         DescribeSpotAdvice
+        DescribeSpotPriceHistory
         DescribeZones
         ListTagResources
         RunInstances

@@ -241,6 +241,30 @@ def calls(ecs_client, vpc_client, cs_client):
             zone_id="cn-hangzhou-h",
         )
     )
+    yield "DescribeSpotPriceHistory of all zones", lambda: ecs_client.describe_spot_price_history(
+        ecs.DescribeSpotPriceHistoryRequest(
+            region_id=REGION,
+            instance_type="ecs.g7.xlarge",
+            network_type="vpc",
+            ostype="linux",
+            offset=0,
+        )
+    )
+    yield "DescribePrice", lambda: ecs_client.describe_price(
+        ecs.DescribePriceRequest(
+            region_id=REGION,
+            resource_type="instance",
+            instance_type="ecs.g7.xlarge",
+            zone_id="cn-hangzhou-h",
+            instance_network_type="vpc",
+            price_unit="Hour",
+            period=1,
+            amount=1,
+            system_disk=ecs.DescribePriceRequestSystemDisk(
+                category="cloud_essd", size=40
+            ),
+        )
+    )
     yield "DescribeSpotAdvice", lambda: ecs_client.describe_spot_advice(
         ecs.DescribeSpotAdviceRequest(region_id=REGION)
     )

@@ -171,6 +171,7 @@ fn scrape() -> String {
     metrics.termination.touch();
     metrics.draining.touch();
     metrics.cloud.touch();
+    metrics.prices.touch();
     metrics.pods.touch();
     let _run = metrics.scheduling.touch();
     let mut more = state::example(&metrics);

@@ -14,6 +14,7 @@ struct Caches {
     types: Arc<Types>,
     stock: Arc<Stock>,
     discounts: Arc<SpotDiscounts>,
+    live: Arc<LivePrices>,
 }
 
 fn inputs(class: &str, caches: &Caches) -> Inputs {
@@ -25,6 +26,7 @@ fn inputs(class: &str, caches: &Caches) -> Inputs {
         types: Arc::downgrade(&caches.types),
         stock: Arc::downgrade(&caches.stock),
         discounts: Arc::downgrade(&caches.discounts),
+        live: Arc::downgrade(&caches.live),
         cni: CniMode::Other,
         class: ResolvedNodeClass {
             spec,
