@@ -28,6 +28,9 @@ const CONTROLLER: &str = "pricing";
 /// Without questions this is all that is done.
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
+/// In so many rounds what could be asked is looked up once: with many pools the look costs more than the question.
+const LOOKED_EVERY: u64 = 3;
+
 /// Offerings that some pool allows.
 type Allowed = BTreeSet<(InstanceTypeName, ZoneId, CapacityType)>;
 
@@ -39,31 +42,45 @@ pub(crate) async fn run(context: Arc<Context>) {
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut trickle = Trickle::default();
-    loop {
+    let mut candidates = Candidates::new();
+    for round in 0_u64.. {
         ticks.tick().await;
-        let (candidates, allowed) = look(&context);
-        if poll.is_some() {
-            step(&mut trickle, &candidates, &context).await;
+        if candidates.is_empty() || round.is_multiple_of(LOOKED_EVERY) {
+            let (found, allowed) = look(&context);
+            candidates = found;
+            report(&allowed, &context);
         }
-        report(&allowed, &context);
+        if poll.is_some() {
+            ask_next(&mut trickle, &candidates, &context).await;
+            publish(&trickle, &candidates, &context);
+        }
     }
 }
 
-/// One question, if there is one.
-async fn step(trickle: &mut Trickle, candidates: &Candidates, context: &Context) {
-    let now = Instant::now();
-    if let Some(question) = trickle.next(candidates, now) {
-        let zone = candidates.get(&question).map(|it| &*it.zone);
-        let (outcome, message) = ask(&question, zone.unwrap_or_default(), context).await;
-        let (kind, name) = (question.kind, question.instance_type.clone());
-        let is_news = trickle.note(question, outcome, Instant::now());
-        if is_news {
-            tracing::warn!(%message, "the account may not ask for prices ({kind:?}); they are estimated, and asked for again in an hour");
-        } else {
-            tracing::debug!(%name, ?kind, ?outcome, %message, "asked for a price");
-        }
+async fn ask_next(trickle: &mut Trickle, candidates: &Candidates, context: &Context) {
+    let Some(question) = trickle.next(candidates, Instant::now()) else {
+        return;
+    };
+    let zone = candidates.get(&question).map(|it| &*it.zone);
+    let (outcome, message) = ask(&question, zone.unwrap_or_default(), context).await;
+    let is_news = trickle.note(question.clone(), outcome, Instant::now());
+    tell(&question, outcome, &message, is_news);
+}
+
+fn tell(question: &Question, outcome: Outcome, message: &str, is_news: bool) {
+    let Question {
+        kind,
+        instance_type,
+    } = question;
+    if is_news {
+        tracing::warn!(%message, "the account may not ask for prices ({kind:?}); those of the list are used, and they are asked for again in an hour");
+    } else {
+        tracing::debug!(%instance_type, ?kind, ?outcome, %message, "asked for a price");
     }
-    let is_round_over = !candidates.is_empty() && trickle.is_round_over(candidates, now);
+}
+
+fn publish(trickle: &Trickle, candidates: &Candidates, context: &Context) {
+    let is_round_over = !candidates.is_empty() && trickle.is_round_over(candidates, Instant::now());
     if context.cloud.publish_prices(is_round_over) {
         tracing::info!("prices are now as the account is told, as far as it was asked");
     }
@@ -82,11 +99,7 @@ async fn ask(question: &Question, zone: &str, context: &Context) -> (Outcome, St
         Err(error) => {
             let outcome = match error.class() {
                 ErrorClass::Auth(_) => Outcome::Denied,
-                ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::StaleSignature => {
-                    Outcome::Failed
-                }
-                // It is about this type, and would be the same the next time.
-                _ => Outcome::Answered,
+                _ => Outcome::Failed,
             };
             (outcome, chain(&error))
         }
@@ -195,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn claim(labels: serde_json::Value) -> NodeClaim {
+    fn claim(labels: &serde_json::Value) -> NodeClaim {
         let object = json!({
             "metadata": {"name": "a", "labels": labels},
             "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}},
@@ -212,8 +225,8 @@ mod tests {
             "karpenter.sh/capacity-type": "spot",
         });
 
-        add_running(&claim(spot), &mut candidates);
-        add_running(&claim(json!({})), &mut candidates);
+        add_running(&claim(&spot), &mut candidates);
+        add_running(&claim(&json!({})), &mut candidates);
 
         let (question, found) = candidates.iter().next().unwrap();
         assert_eq!(candidates.len(), 1);

@@ -118,6 +118,10 @@ pub(crate) struct Pull {
     /// Region to read.
     #[arg(long, env = "ALIBABA_CLOUD_REGION", default_value = "cn-hangzhou")]
     pub(crate) region: String,
+    /// Also ask what the account pays for each type in stock: two calls for each, some minutes for a region. Needs the rights
+    /// ecs:DescribePrice and ecs:DescribeSpotPriceHistory.
+    #[arg(long)]
+    pub(crate) live_prices: bool,
     /// The account.
     #[command(flatten)]
     pub(crate) cloud: Cloud,

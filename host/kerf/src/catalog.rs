@@ -34,6 +34,9 @@ async fn write(args: &Pull) -> Result<()> {
     config.prices = cloud::prices(&args.cloud)?;
     config.account_discount_percent = args.cloud.account_discount_percent;
     let provider = Provider::new(client, config);
+    if args.live_prices {
+        ask(&provider, &args.region).await?;
+    }
     let read = provider.catalog().await;
     let catalog = read.with_context(|| format!("cannot read what region {} sells", args.region))?;
     let mut out = Whole::create(&args.output)?;
@@ -47,5 +50,16 @@ async fn write(args: &Pull) -> Result<()> {
         catalog.region,
         catalog.source
     ));
+    Ok(())
+}
+
+/// What cannot be asked is left to the lists, and told.
+async fn ask(provider: &Provider, region: &str) -> Result<()> {
+    let asked = provider.ask_all_prices().await;
+    let failures = asked.with_context(|| format!("cannot read what region {region} sells"))?;
+    for error in failures {
+        let error = anyhow::Error::from(error);
+        tell(&format!("some prices are those of lists: {error:#}"));
+    }
     Ok(())
 }

@@ -31,9 +31,14 @@ fn account(runtime: &Runtime) -> EcsSim {
 }
 
 pub(crate) fn pull(url: &str, file: &Path, secret: &str) -> Output {
+    pull_with(url, file, secret, &[])
+}
+
+fn pull_with(url: &str, file: &Path, secret: &str, arguments: &[&str]) -> Output {
     Command::new(binary("kerf"))
         .args(["catalog", "pull", "--region", "cn-hangzhou", "-o"])
         .arg(file)
+        .args(arguments)
         .current_dir(root())
         .env("ALIBABA_CLOUD_ACCESS_KEY_ID", "LTAIsim")
         .env("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret)
@@ -115,4 +120,42 @@ fn an_account_that_refuses_leaves_no_file() {
     assert!(said.contains(wanted), "{said}");
     assert!(said.contains("SignatureDoesNotMatch"), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_catalog_pulled_with_live_prices_has_what_the_account_is_told() {
+    let runtime = Runtime::new().unwrap();
+    let world = serde_json::json!({
+        "instanceTypes": [
+            {"id": "ecs.g7.large", "cpu": 2, "memoryGib": 8, "pricePerHour": 0.5, "spotPercent": 30},
+            {"id": "ecs.g7.xlarge", "cpu": 4, "memoryGib": 16, "pricePerHour": 1, "spotPercent": 30},
+        ],
+        "accountPrices": {"ecs.g7.large": 0.4, "ecs.g7.xlarge": 0},
+    });
+    let options = Options {
+        world: serde_json::from_value(world).unwrap(),
+        ..Options::default()
+    };
+    let account = runtime.block_on(EcsSim::start(options)).expect("ecs-sim");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("catalog.json");
+
+    let pulled = pull_with(account.url(), &file, "simulated", &["--live-prices"]);
+
+    assert!(pulled.status.success(), "{pulled:?}");
+    // Two types as spot and one on demand, in four zones: zero is no price.
+    let said = String::from_utf8(pulled.stderr).unwrap();
+    assert!(
+        said.contains("; 12 prices as the account is told"),
+        "{said}"
+    );
+    let catalog: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let prices = |index: usize| -> Vec<f64> {
+        let sold = catalog["types"][index]["offerings"].as_array().unwrap();
+        let prices = sold[..2].iter().map(|it| it["pricePerHour"].as_f64());
+        prices.map(Option::unwrap).collect()
+    };
+    assert_eq!(prices(0), [0.4, 0.15]);
+    let spot = prices(1)[1];
+    assert!((spot - 0.3).abs() < 1e-9, "{spot}");
 }

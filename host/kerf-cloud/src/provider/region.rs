@@ -73,6 +73,22 @@ impl Stock {
         })
     }
 
+    /// The first zone that has the type in stock; an empty name when the market could not be asked.
+    pub(crate) fn zone_with(
+        &self,
+        instance_type: &str,
+        capacity_type: CapacityType,
+    ) -> Option<&str> {
+        if !self.known.contains(&capacity_type) {
+            return Some("");
+        }
+        let is_there = |zone: &&String| {
+            let stock = self.has(instance_type, zone, capacity_type);
+            matches!(stock, Some(StockState::InStock | StockState::Unpromised))
+        };
+        self.rows.keys().find(is_there).map(String::as_str)
+    }
+
     /// The markets that could not be asked.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = CapacityType> {
         let both = [CapacityType::OnDemand, CapacityType::Spot];

@@ -142,6 +142,36 @@ async fn refusals_of_prices_are_typed_and_change_nothing() {
 }
 
 #[tokio::test]
+async fn a_type_that_the_cloud_has_no_price_for_is_no_failure() {
+    let cloud = Cloud::start(World::default()).await;
+
+    let asked = cloud.provider.ask_price("ecs.none.large", ZONE).await;
+
+    assert!(!asked.unwrap());
+    assert!(
+        !cloud
+            .provider
+            .ask_spot_prices("ecs.none.large")
+            .await
+            .unwrap()
+    );
+}
+
+#[tokio::test]
+async fn a_market_that_may_not_be_asked_leaves_the_other_when_all_are_asked() {
+    let small = r#"{"instanceTypes": [
+        {"id": "ecs.g7.large", "cpu": 2, "memoryGib": 8, "pricePerHour": 0.5, "spotPercent": 30}]}"#;
+    let cloud = Cloud::start(serde_json::from_str(small).unwrap()).await;
+    let fault = refusal("DescribeSpotPriceHistory", 403, "Forbidden.RAM");
+    cloud.sim.add_fault(fault);
+
+    let failures = cloud.provider.ask_all_prices().await.unwrap();
+
+    assert!(matches!(failures[..], [ref error] if matches!(error.class(), ErrorClass::Auth(_))));
+    assert_eq!(cloud.on_demand(ASKED), (0.5, PriceSource::Live));
+}
+
+#[tokio::test]
 async fn an_old_type_that_takes_no_current_disk_is_asked_with_another() {
     let cloud = Cloud::start(paying(0.3)).await;
     let mut fault = refusal(
