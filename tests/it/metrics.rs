@@ -405,7 +405,13 @@ fn a_price_that_the_account_is_told_makes_the_dearer_type_of_the_list_the_first_
         let text = scrape(&stage);
         let live = value(&text, "kerf_cloud_prices", &["source=\"live\""])?;
         let age = value(&text, "kerf_cloud_price_age_seconds", &[])?;
-        ((live - 8.0).abs() < 0.5 && age > 0.0).then_some(())
+        let prices = "karpenter_cloudprovider_instance_type_offering_price_estimate";
+        let told = value(&text, prices, &["instance_type=\"ecs.g7.xlarge\""])?;
+        let available = "karpenter_cloudprovider_instance_type_offering_available";
+        let for_sale = value(&text, available, &["capacity_type=\"on-demand\""])?;
+        let is_near = |value: f64, expected: f64| (value - expected).abs() < 1e-6;
+        let is_told = is_near(live, 8.0) && is_near(told, 4.0 * 0.2) && is_near(for_sale, 8.0);
+        (is_told && age > 0.0).then_some(())
     });
     let calls = stage.sim.calls();
     assert_eq!(

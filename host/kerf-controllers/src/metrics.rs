@@ -9,6 +9,7 @@ pub mod cost;
 pub mod disruption;
 pub mod draining;
 pub mod interruption;
+pub mod offerings;
 pub mod pods;
 pub mod prices;
 pub mod requests;
@@ -40,6 +41,7 @@ use self::cost::CostErrors;
 use self::disruption::DisruptionMetrics;
 use self::draining::DrainMetrics;
 use self::interruption::InterruptionMetrics;
+use self::offerings::OfferingMetrics;
 use self::pods::PodMetrics;
 use self::prices::PriceMetrics;
 use self::scheduling::SchedulingMetrics;
@@ -48,7 +50,7 @@ use self::termination::TerminationMetrics;
 /// What a scrape shows besides what is always shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
-    /// Nodes, NodePools, the lives of pods, and the conditions of objects.
+    /// Nodes, NodePools and what they could launch, the lives of pods, and the conditions of objects.
     pub has_state: bool,
     /// Single pods too.
     pub has_pods: bool,
@@ -153,6 +155,8 @@ pub struct Metrics {
     pub cloud: CloudMetrics,
     /// Where prices come from.
     pub prices: PriceMetrics,
+    /// What can be launched, where state is shown.
+    pub offerings: Option<OfferingMetrics>,
     /// Conditions of objects, where state is shown.
     pub conditions: Option<ConditionMetrics>,
     /// Reconciles by controller and result.
@@ -207,6 +211,7 @@ impl Metrics {
             orphans_deleted: Counter::default(),
             interruptions,
             prices,
+            offerings: scope.has_state.then(OfferingMetrics::default),
             registry,
         };
         metrics.register();
@@ -269,6 +274,9 @@ impl Metrics {
         encode(&mut text, &self.registry)?;
         self.pods.render(now, &mut text);
         self.draining.render(now, &mut text);
+        if let Some(offerings) = &self.offerings {
+            offerings.render(&mut text);
+        }
         text.push_str(more);
         Ok(text)
     }

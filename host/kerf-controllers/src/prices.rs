@@ -5,13 +5,12 @@
 
 mod trickle;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::error::ErrorClass;
-use kerf_core::ids::{InstanceTypeName, ZoneId};
+use kerf_core::ids::ZoneId;
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
 use kerf_core::labels;
 use kerf_core::price::Price;
@@ -21,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::clock;
 use crate::context::Context;
 use crate::error::chain;
+use crate::metrics::offerings::{Offerings, Shown};
 use crate::prices::trickle::{Candidate, Candidates, Kind, Outcome, Question, Trickle};
 
 /// The name of Karpenter's controller for AWS' prices, in metrics.
@@ -30,9 +30,6 @@ const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// In so many rounds what could be asked is looked up once: with many pools the look costs more than the question.
 const LOOKED_EVERY: u64 = 3;
-
-/// Offerings that some pool allows.
-type Allowed = BTreeSet<(InstanceTypeName, ZoneId, CapacityType)>;
 
 /// Asks until the process ends.
 pub(crate) async fn run(context: Arc<Context>) {
@@ -48,7 +45,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         if candidates.is_empty() || round.is_multiple_of(LOOKED_EVERY) {
             let (found, allowed) = look(&context);
             candidates = found;
-            report(&allowed, &context);
+            report(allowed, &context);
         }
         if poll.is_some() {
             ask_next(&mut trickle, &candidates, &context).await;
@@ -106,20 +103,23 @@ async fn ask(question: &Question, zone: &str, context: &Context) -> (Outcome, St
     }
 }
 
-/// Shows where the prices of what pools allow come from.
-fn report(allowed: &Allowed, context: &Context) {
+/// Shows what pools allow, and where its prices come from.
+fn report(allowed: Offerings, context: &Context) {
     let offerings = allowed
-        .iter()
+        .keys()
         .map(|(name, zone, capacity_type)| (&**name, &**zone, *capacity_type));
     if let Some(quotes) = context.cloud.quotes(offerings) {
         context.metrics.prices.show(&quotes, clock::now());
     }
+    if let Some(offerings) = &context.metrics.offerings {
+        offerings.show(allowed);
+    }
 }
 
 /// What could be asked, and what is for sale to pools. Makes no call.
-fn look(context: &Context) -> (Candidates, Allowed) {
+fn look(context: &Context) -> (Candidates, Offerings) {
     let evaluated = context.evaluated();
-    let (mut candidates, mut allowed) = (Candidates::new(), Allowed::new());
+    let (mut candidates, mut allowed) = (Candidates::new(), Offerings::new());
     for pool in context.stores.nodepools.state() {
         let Some(offers) = evaluated.catalog.get(pool.name_any().as_str()) else {
             continue;
@@ -129,11 +129,14 @@ fn look(context: &Context) -> (Candidates, Allowed) {
             let Some(kind) = kind(offering.capacity_type) else {
                 continue;
             };
-            allowed.insert((
+            let key = (
                 it.name.clone(),
                 offering.zone.clone(),
                 offering.capacity_type,
-            ));
+            );
+            let seen = Shown::of(offering);
+            let shown = allowed.entry(key).or_insert(seen);
+            shown.add(seen);
             if offering.is_available() {
                 let question = Question {
                     kind,

@@ -172,6 +172,7 @@ fn scrape() -> String {
     metrics.draining.touch();
     metrics.cloud.touch();
     metrics.prices.touch();
+    metrics.offerings.iter().for_each(OfferingMetrics::touch);
     metrics.pods.touch();
     let _run = metrics.scheduling.touch();
     let mut more = state::example(&metrics);
@@ -295,6 +296,7 @@ fn without_state_no_series_of_pods_nodes_pools_or_conditions_is_shown() {
         has_pods: true,
     });
     metrics.pods.touch();
+    metrics.offerings.iter().for_each(OfferingMetrics::touch);
 
     let shown = shown(&metrics.render("", Timestamp::UNIX_EPOCH).expect("text"));
 
@@ -305,6 +307,7 @@ fn without_state_no_series_of_pods_nodes_pools_or_conditions_is_shown() {
             "karpenter_pods_bound",
             "karpenter_pods_startup",
             "karpenter_pods_provisioning",
+            "karpenter_cloudprovider_instance_type_",
         ];
         prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
@@ -324,7 +327,7 @@ fn the_reference_lists_every_metric() {
         String::new(),
         "`karpenter_*` and `operator_*` have the names, types, labels and buckets of Karpenter. `POD_METRICS=true` shows".to_owned(),
         "`karpenter_pods_state` and the ages of single pods; `DISABLE_CLUSTER_STATE_OBSERVABILITY=true` takes away `operator_*` and".to_owned(),
-        "the series of nodes, NodePools and pods' lives.".to_owned(),
+        "the series of nodes, NodePools, offerings and pods' lives.".to_owned(),
         String::new(),
         "| metric | type | labels | meaning |".to_owned(),
         "|---|---|---|---|".to_owned(),
