@@ -48,6 +48,9 @@ pub(super) struct Candidate {
 
 pub(super) type Candidates = BTreeMap<Question, Candidate>;
 
+type ByKind = BTreeMap<Kind, u32>;
+type ByFamily<'a> = BTreeMap<(Kind, &'a str), u32>;
+
 /// What came of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -85,13 +88,15 @@ impl Trickle {
         let is_paused = |kind| self.pauses.get(&kind).is_some_and(|it| now < it.until);
         let open = candidates.iter().filter(|(it, _)| !is_paused(it.kind));
         let (asked, new): (Vec<_>, Vec<_>) = open.partition(|(it, _)| self.due_at.contains_key(it));
-        let known = self.asked_by_family(candidates);
+        let (by_kind, by_family) = self.asked(candidates);
         // One of each family comes before the second of any, because the others follow the one: a discount is mostly
-        // one of the family. By vCPU, because by themselves the smallest would come first, which few pods want.
+        // one of the family. Both markets take turns. By vCPU, because by themselves the smallest would come first,
+        // which few pods want.
         let first = new.into_iter().min_by_key(|(question, it)| {
-            let of_family = known.get(&(question.kind, it.family.as_str()));
+            let of_family = by_family.get(&(question.kind, it.family.as_str()));
             let of_family = of_family.copied().unwrap_or_default();
-            (!it.is_running, of_family, it.per_vcpu, *question)
+            let of_kind = by_kind.get(&question.kind).copied().unwrap_or_default();
+            (!it.is_running, of_family, of_kind, it.per_vcpu, *question)
         });
         let stale = || {
             let due = asked
@@ -141,16 +146,17 @@ impl Trickle {
         outcome == Outcome::Denied && before == 0
     }
 
-    fn asked_by_family<'a>(&self, candidates: &'a Candidates) -> BTreeMap<(Kind, &'a str), u32> {
-        let mut known = BTreeMap::new();
+    /// How many were asked, of each market and of each family there.
+    fn asked<'a>(&self, candidates: &'a Candidates) -> (ByKind, ByFamily<'a>) {
+        let (mut by_kind, mut by_family) = (ByKind::new(), ByFamily::new());
         for (question, it) in candidates {
             if self.due_at.contains_key(question) {
-                *known
-                    .entry((question.kind, it.family.as_str()))
-                    .or_default() += 1;
+                *by_kind.entry(question.kind).or_default() += 1;
+                let of_family = by_family.entry((question.kind, it.family.as_str()));
+                *of_family.or_default() += 1;
             }
         }
-        known
+        (by_kind, by_family)
     }
 }
 
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_comes_first_then_one_of_each_family_then_the_cheapest() {
+    fn what_runs_comes_first_then_one_of_each_family_in_turns_of_both_markets() {
         let (mut trickle, now) = (Trickle::default(), Instant::now());
         assert!(!trickle.is_round_over(&candidates(), now));
 
@@ -209,8 +215,8 @@ mod tests {
 
         let expected = [
             "OnDemand g.xlarge",
-            "OnDemand c.large",
             "Spot c.large",
+            "OnDemand c.large",
             "OnDemand c.xlarge",
             "OnDemand g.large",
         ];
