@@ -24,7 +24,8 @@ pub struct Node {
     /// The NodePool that owns it.
     pub pool: Option<NodePoolName>,
     /// Labels: the node's, or the claim's with those of its planned offering while there is no node.
-    pub labels: Labels,
+    /// Shared with the index, because of a fleet they are most of what is kept.
+    pub labels: Arc<Labels>,
     /// Taints: the node's, or the claim's while it is not registered.
     pub taints: Vec<Taint>,
     /// The claim's startup taints, which are ignored until the node is initialised.
@@ -128,6 +129,11 @@ impl Replaced {
 }
 
 impl Node {
+    /// The labels, to change them: those of this node only.
+    pub fn labels_mut(&mut self) -> &mut Labels {
+        Arc::make_mut(&mut self.labels)
+    }
+
     /// The name to show: the node's, or the claim's.
     pub fn display_name(&self) -> &str {
         match (&self.name, &self.node_claim) {

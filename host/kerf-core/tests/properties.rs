@@ -16,7 +16,7 @@ use kerf_core::pod::{DaemonPod, Pod, PodAffinityTerm, PodSpec, TopologySpread};
 use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 use kerf_core::resources::Resources;
-use kerf_core::selector::LabelSelector;
+use kerf_core::selector::{LabelSelector, Labels};
 use kerf_core::{Plan, Preferences, Snapshot, WorkBudget, schedule};
 use proptest::prelude::*;
 
@@ -136,7 +136,8 @@ fn node(n: usize, cores: i64, zone: &str) -> Node {
         labels: labels
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into_iter()
-            .collect(),
+            .collect::<Labels>()
+            .into(),
         allocatable: resources.clone(),
         capacity: resources,
         is_initialized: true,

@@ -15,9 +15,10 @@ use std::ptr::NonNull;
 struct Mapping {
     start: usize,
     end: usize,
-    /// Can be executed and cannot be written. Data that the loader relocates is written once, and what of it was swapped
-    /// out later is counted nowhere here.
-    is_code: bool,
+    /// Nobody writes to it, not even the loader: what can be executed, and what lies at the beginning of the file, which is
+    /// constants and the tables of the loader and of unwinding. Data that the loader relocates lies further behind, is written
+    /// once, and what of it was swapped out later is counted nowhere here.
+    is_constant: bool,
     path: PathBuf,
     rss_kib: Option<u64>,
     /// Pages that are no longer the file's, here and swapped out.
@@ -25,7 +26,7 @@ struct Mapping {
     swap_kib: Option<u64>,
 }
 
-/// Gives the pages of code of this program back that are as they are in its file; what is used again comes from there, or rather
+/// Gives the pages of code and constants of this program back that are as they are in its file; what is used again comes from there, or rather
 /// from the kernel's cache of it, sixteen pages at a time. Returns how many KiB went.
 ///
 /// # Errors
@@ -46,7 +47,7 @@ pub fn give_back_code_pages() -> io::Result<u64> {
 impl Mapping {
     fn is_clean_part_of(&self, program: &Path) -> bool {
         self.path == program
-            && self.is_code
+            && self.is_constant
             && (self.anonymous_kib, self.swap_kib) == (Some(0), Some(0))
     }
 }
@@ -61,7 +62,7 @@ fn drop_pages(mapping: &Mapping) -> io::Result<()> {
         return Ok(());
     };
     let length = mapping.end.saturating_sub(mapping.start);
-    // SAFETY: the range is code of the running program's file, which stays mapped for the life of the process. It cannot be
+    // SAFETY: the range is code or constants of the running program's file, which stays mapped for the life of the process. It cannot be
     // written, and none of its pages was changed (Anonymous and Swap are 0), so the next access reads the same bytes again.
     unsafe { madvise(start, length, MmapAdvise::MADV_DONTNEED) }.map_err(io::Error::from)
 }
@@ -90,11 +91,13 @@ fn header(line: &str) -> Option<Mapping> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let permissions = words.next()?;
+    let offset = usize::from_str_radix(words.next()?, 16).ok()?;
     Some(Mapping {
         start: usize::from_str_radix(start, 16).ok()?,
         end: usize::from_str_radix(end, 16).ok()?,
-        is_code: permissions.starts_with("r-x"),
-        path: words.nth(3).unwrap_or_default().into(),
+        is_constant: permissions.starts_with("r-x")
+            || (permissions.starts_with("r--") && offset == 0),
+        path: words.nth(2).unwrap_or_default().into(),
         ..Mapping::default()
     })
 }
@@ -104,6 +107,10 @@ mod tests {
     use super::*;
 
     const SMAPS: &str = "\
+00200000-00400000 r--p 00000000 fe:00 17 /bin/kerf
+Rss:                6300 kB
+Anonymous:             0 kB
+Swap:                  0 kB
 00400000-00c00000 r-xp 00200000 fe:00 17 /bin/kerf
 Rss:               20296 kB
 Anonymous:             0 kB
@@ -129,9 +136,9 @@ Rss:                 512 kB
             .map(|it| it.is_clean_part_of(Path::new("/bin/kerf")))
             .collect();
 
-        assert_eq!(clean, [true, false, false, false]);
-        assert_eq!((all[0].start, all[0].end), (0x40_0000, 0xc0_0000));
-        assert_eq!(all[0].rss_kib, Some(20_296));
+        assert_eq!(clean, [true, true, false, false, false]);
+        assert_eq!((all[1].start, all[1].end), (0x40_0000, 0xc0_0000));
+        assert_eq!(all[1].rss_kib, Some(20_296));
         let unread = Mapping {
             swap_kib: None,
             ..mappings(SMAPS).remove(0)
@@ -145,6 +152,6 @@ Rss:                 512 kB
         let given = give_back_code_pages().unwrap();
 
         assert!(given > 0);
-        assert_eq!(mappings(SMAPS).len(), 4);
+        assert_eq!(mappings(SMAPS).len(), 5);
     }
 }

@@ -27,7 +27,7 @@ use crate::provider_ids::{ProviderIds, bare};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeEntry {
     provider_id: Option<String>,
-    labels: Labels,
+    labels: Arc<Labels>,
     taints: Vec<Taint>,
     allocatable: Resources,
     capacity: Resources,
@@ -51,7 +51,7 @@ pub(crate) struct NodeClaimEntry {
     provider_id: Option<String>,
     node_name: Option<String>,
     pool: Option<String>,
-    labels: Labels,
+    labels: Arc<Labels>,
     taints: Vec<Taint>,
     startup_taints: Vec<Taint>,
     requests: Resources,
@@ -83,7 +83,7 @@ pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     NodeEntry {
         provider_id: provider_id(spec.provider_id.as_deref()),
-        labels: metadata.labels.clone().unwrap_or_default(),
+        labels: Arc::new(packed(metadata.labels.clone().unwrap_or_default())),
         taints: taints::taints(&spec.taints.unwrap_or_default(), "spec.taints", problems),
         allocatable: quantities::resources(
             &status.allocatable.unwrap_or_default(),
@@ -120,7 +120,7 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
         provider_id: provider_id(status.provider_id.as_deref()),
         node_name: status.node_name.filter(|name| !name.is_empty()),
         pool: labels.get(label::NODEPOOL).cloned(),
-        labels: with_single_values(labels, &required),
+        labels: Arc::new(packed(with_single_values(labels, &required))),
         taints: taints::taints(&spec.taints, "spec.taints", problems),
         startup_taints: taints::taints(&spec.startup_taints, "spec.startupTaints", problems),
         requests,
@@ -196,6 +196,11 @@ fn forbids_disruption(metadata: &ObjectMeta) -> bool {
             .map(String::as_str)
     };
     value(annotation::DO_NOT_DISRUPT) == Some("true")
+}
+
+/// The same in as little room as there is: a map that grew one by one is half empty.
+fn packed(labels: Labels) -> Labels {
+    labels.into_iter().collect()
 }
 
 /// A claim whose requirement leaves one value will have that label.
@@ -276,9 +281,9 @@ fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
         (node.labels.clone(), node.taints.clone())
     } else {
         // The node gets the claim's labels and taints when it registers, so that is what it will have.
-        let mut labels = node.labels.clone();
-        labels.extend(claim.labels.clone());
-        (labels, claim.taints.clone())
+        let mut labels = Labels::clone(&node.labels);
+        labels.extend(Labels::clone(&claim.labels));
+        (Arc::new(labels), claim.taints.clone())
     };
     let (mut allocatable, mut capacity) = (node.allocatable.clone(), node.capacity.clone());
     if !is_initialized {

@@ -22,6 +22,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// the requests that the rate allows, and at 160 ms as many.
 const IN_FLIGHT_MAX: usize = 32;
 
+/// Who asks, in the API server's audit log.
+const USER_AGENT: &str = concat!("kerf/", env!("CARGO_PKG_VERSION"));
+
 /// How many requests may go, as Karpenter's flags say it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
@@ -64,6 +67,8 @@ pub(crate) async fn connect_as(
         let name = http::HeaderName::from_static("impersonate-user");
         config.headers.push((name, value));
     }
+    let agent = http::HeaderValue::from_static(USER_AGENT);
+    config.headers.push((http::header::USER_AGENT, agent));
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // The client's own retries would hide that a disruption budget refused an eviction (429) behind our time limit;
     // every reconciler tries again by itself.

@@ -234,7 +234,7 @@ impl<'a> Host<'a> {
     }
 
     fn existing(node: &'a Node, daemons: &[DaemonPod]) -> Self {
-        let has = Requirements::from_labels(&node.labels);
+        let has = Requirements::from_labels(&*node.labels);
         let mut free = node.allocatable.clone();
         for pod in node
             .pods

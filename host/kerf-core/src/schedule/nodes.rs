@@ -263,7 +263,7 @@ impl NodeEntry {
         keys: &[KeyId],
         domains: &mut Domains,
     ) -> Self {
-        let mut requirements = Requirements::from_labels(&node.labels);
+        let mut requirements = Requirements::from_labels(&*node.labels);
         if requirements.on(labels::HOSTNAME).is_none() {
             requirements.add(Requirement::in_values(
                 labels::HOSTNAME,

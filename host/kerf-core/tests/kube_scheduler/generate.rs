@@ -15,7 +15,7 @@ use kerf_core::pod::{
 use kerf_core::price::Price;
 use kerf_core::requirement::{Operator, Requirement};
 use kerf_core::resources::Resources;
-use kerf_core::selector::LabelSelector;
+use kerf_core::selector::{LabelSelector, Labels};
 use kerf_core::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use proptest::prelude::*;
 
@@ -219,7 +219,8 @@ fn node(n: usize, cores: i64, zone: &str, pods: Vec<Arc<Pod>>) -> Arc<Node> {
         labels: labels
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into_iter()
-            .collect(),
+            .collect::<Labels>()
+            .into(),
         allocatable: resources.clone(),
         capacity: resources,
         pods,

@@ -16,6 +16,7 @@ use kerf_core::pod::{OwnerKind, Pod, PodSpec};
 use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 use kerf_core::resources::{PODS, Resources};
+use kerf_core::selector::Labels;
 use serde_json::Value;
 
 use crate::dice::Dice;
@@ -183,7 +184,8 @@ pub(super) fn new_node(
         labels: node_labels
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect(),
+            .collect::<Labels>()
+            .into(),
         allocatable: resources.clone(),
         capacity: resources,
         pods,

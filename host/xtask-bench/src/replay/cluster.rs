@@ -17,6 +17,7 @@ use kerf_core::pod::Pod;
 use kerf_core::preferences::OfferingKey;
 use kerf_core::price::Price;
 use kerf_core::resources::{CPU, MEMORY, PODS, Resources};
+use kerf_core::selector::Labels;
 use kerf_core::{Preferences, Snapshot, WorkBudget, schedule};
 
 use super::lives::Life;
@@ -351,7 +352,8 @@ impl Cluster {
             labels: node_labels
                 .into_iter()
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+                .collect::<Labels>()
+                .into(),
             allocatable: made.allocatable.clone(),
             capacity: made.allocatable.clone(),
             created_at: Some(now),

@@ -283,7 +283,7 @@ fn node_claim(name: &str, node: &Node) -> Value {
     };
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-        "metadata": {"name": name, "labels": node.labels},
+        "metadata": {"name": name, "labels": *node.labels},
         "spec": {
             "nodeClassRef": class_ref(NODE_CLASS),
             "requirements": [],

@@ -134,7 +134,7 @@ mod tests {
         let node = Node {
             name: Some("node-1".into()),
             node_claim: Some("general-1".into()),
-            labels: [(labels::ZONE.to_owned(), "cn-hangzhou-h".to_owned())].into(),
+            labels: Arc::new([(labels::ZONE.to_owned(), "cn-hangzhou-h".to_owned())].into()),
             ..Node::default()
         };
         let snapshot = Snapshot {

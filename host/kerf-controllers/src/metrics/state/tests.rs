@@ -43,13 +43,15 @@ pub(super) fn snapshot() -> Snapshot {
         name: Some("node-1".into()),
         node_claim: Some("general-1".into()),
         pool: Some("general".into()),
-        labels: [
-            label(labels::NODE_POOL, "general"),
-            label(labels::INSTANCE_TYPE, "ecs.g7.large"),
-            label(labels::ZONE, "cn-hangzhou-h"),
-            label(labels::CAPACITY_TYPE, "spot"),
-        ]
-        .into(),
+        labels: Arc::new(
+            [
+                label(labels::NODE_POOL, "general"),
+                label(labels::INSTANCE_TYPE, "ecs.g7.large"),
+                label(labels::ZONE, "cn-hangzhou-h"),
+                label(labels::CAPACITY_TYPE, "spot"),
+            ]
+            .into(),
+        ),
         allocatable: Resources::of(1900, 7 * GIB),
         capacity: Resources::of(2000, 8 * GIB),
         pods: vec![pod(OwnerKind::Other, 500), pod(OwnerKind::DaemonSet, 100)],
@@ -152,7 +154,8 @@ fn a_node_whose_price_nobody_knows_is_an_error_once_and_again_when_it_was_priced
     let mut unpriced = snapshot();
     let node = Arc::make_mut(&mut unpriced.nodes[0]);
     let type_ = labels::INSTANCE_TYPE.to_owned();
-    node.labels.insert(type_, "ecs.of.yesterday".to_owned());
+    node.labels_mut()
+        .insert(type_, "ecs.of.yesterday".to_owned());
     node.is_launched = true;
     let look = |snapshot: &Snapshot| {
         let text = render(snapshot, &pods, &costs, Timestamp::UNIX_EPOCH).unwrap();

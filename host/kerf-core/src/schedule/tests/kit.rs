@@ -13,6 +13,7 @@ use crate::price::Price;
 use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::schedule::schedule;
+use crate::selector::Labels;
 use crate::snapshot::Snapshot;
 
 pub(super) const GI: i64 = 1 << 30;
@@ -105,7 +106,8 @@ pub(super) fn node(name: &str, cores: i64, zone: &str) -> Node {
         labels: labels
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect(),
+            .collect::<Labels>()
+            .into(),
         allocatable: resources.clone(),
         capacity: resources,
         is_ready: true,

@@ -234,7 +234,7 @@ impl Stage {
                 (labels::HOSTNAME, &name),
             ];
             let ready = ready.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            node.labels.extend(ready);
+            node.labels_mut().extend(ready);
             node.is_launched = true;
             node.is_registered = true;
             node.is_initialized = true;
