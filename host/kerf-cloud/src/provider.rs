@@ -44,6 +44,7 @@ use crate::provider::cache::Cache;
 use crate::provider::catalog::Catalog;
 use crate::provider::class::{NodeClassSpec, ResolveProblem, ResolvedNodeClass};
 use crate::provider::config::ProviderConfig;
+use crate::provider::delete::Deleter;
 use crate::provider::describe::Describer;
 use crate::provider::events::{Announcement, announcements};
 use crate::provider::fleet::Fleet;
@@ -76,6 +77,7 @@ pub(crate) struct Inner {
     config: ProviderConfig,
     region: Region,
     describer: Describer,
+    deleter: Deleter,
     fleet: Fleet,
     unavailable: UnavailableOfferings,
     in_flight: InFlight,
@@ -95,6 +97,7 @@ impl Provider {
         let inner = Inner {
             region: Region::new(client.clone(), &config),
             describer: Describer::new(client.clone()),
+            deleter: Deleter::new(client.clone()),
             fleet: Fleet::default(),
             unavailable: UnavailableOfferings::default(),
             in_flight: InFlight::default(),
@@ -389,6 +392,6 @@ impl Inner {
     }
 
     async fn delete(&self, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
-        delete::delete(&self.client, ids).await
+        self.deleter.delete(ids).await
     }
 }

@@ -1,6 +1,6 @@
 //! Prices: what types cost this account, asked one at a time, and where the prices in use come from.
 //!
-//! Nothing waits for it: without an answer prices are those of the list. At twenty seconds a question it makes three calls
+//! Nothing waits for it: without an answer prices are those of the list. At thirty seconds a question it makes two calls
 //! a minute, whatever the cluster does; what was asked is used ten minutes later at the latest.
 
 mod trickle;
@@ -29,7 +29,7 @@ const CONTROLLER: &str = "pricing";
 const REPORTED_EVERY: Duration = Duration::from_secs(60);
 
 /// In so many rounds what could be asked is looked up once: with many pools the look costs more than the question.
-const LOOKED_EVERY: u64 = 3;
+const LOOKED_EVERY: u64 = 2;
 
 /// Asks until the process ends.
 pub(crate) async fn run(context: Arc<Context>) {

@@ -385,7 +385,7 @@ pub(crate) struct Timing {
     #[arg(long, env = "INTERRUPTION_SOURCES", value_delimiter = ',', default_value = "lock,events,conditions", num_args = 0..)]
     pub(crate) interruption_sources: Vec<Source>,
     /// Ask the cloud what one instance type costs this often; 0s never asks.
-    #[arg(long, env = "PRICE_POLL_DURATION", value_parser = duration, default_value = "20s")]
+    #[arg(long, env = "PRICE_POLL_DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) price_poll_duration: Duration,
     /// Give up a NodeClaim that is not launched in this time.
     #[arg(long, env = "LAUNCH_TIMEOUT", value_parser = duration, default_value = "5m")]

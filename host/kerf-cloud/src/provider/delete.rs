@@ -1,8 +1,15 @@
-//! Deleting instances: in batches, one by one where a batch fails for one bad id.
+//! Deleting instances: what is asked for within a moment, or while the calls before it are under way, shares a call; one by
+//! one where a call fails for one bad id.
+//!
+//! The call is a shared future that every caller polls, so one that goes away takes nothing from the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures::future::join_all;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared, join_all};
+use tokio::sync::Semaphore;
 
 use crate::actions::instances::INSTANCES_PER_CALL_MAX;
 use crate::error::{CloudError, ErrorClass, Missing, StateProblem};
@@ -10,20 +17,111 @@ use crate::provider::instance::DeleteOutcome;
 use crate::rpc::Client;
 use crate::rpc::sign::sha256_hex;
 
-/// One outcome per distinct id, in the order given.
-pub(crate) async fn delete(client: &Client, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
-    let mut seen = BTreeSet::new();
-    // An empty id must never reach the API, which might read it as "not given".
-    let ids: Vec<_> = ids
-        .iter()
-        .filter(|id| !id.is_empty() && seen.insert(*id))
-        .cloned()
-        .collect();
-    let mut outcomes = Vec::new();
-    for chunk in ids.chunks(INSTANCES_PER_CALL_MAX) {
-        outcomes.extend(delete_chunk(client, chunk).await);
+/// How long a call waits for others to join it.
+const WINDOW: Duration = Duration::from_millis(50);
+/// Calls under way. One that hangs must not hold up all others, and while the API throttles the few that may go should
+/// have as many ids as there are.
+const UNDER_WAY_MAX: usize = 4;
+
+type Outcomes = Arc<BTreeMap<String, DeleteOutcome>>;
+
+/// A call that is still open for more ids, or under way.
+#[derive(Clone)]
+struct Batch {
+    ids: Arc<Mutex<Option<BTreeSet<String>>>>,
+    outcomes: Shared<BoxFuture<'static, Outcomes>>,
+}
+
+/// Merges deletions.
+pub(crate) struct Deleter {
+    client: Client,
+    turns: Arc<Semaphore>,
+    open: Mutex<Option<Batch>>,
+}
+
+impl std::fmt::Debug for Deleter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Deleter")
     }
-    outcomes
+}
+
+impl Deleter {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            turns: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            open: Mutex::default(),
+        }
+    }
+
+    /// One outcome per distinct id, in the order given.
+    pub(crate) async fn delete(&self, ids: &[String]) -> Vec<(String, DeleteOutcome)> {
+        let mut seen = BTreeSet::new();
+        // An empty id must never reach the API, which might read it as "not given".
+        let ids: Vec<_> = ids
+            .iter()
+            .filter(|id| !id.is_empty() && seen.insert(*id))
+            .cloned()
+            .collect();
+        let calls = ids
+            .chunks(INSTANCES_PER_CALL_MAX)
+            .map(|chunk| self.join(chunk));
+        let told = join_all(calls.collect::<Vec<_>>()).await;
+        let outcome = |id: String| {
+            let known = told.iter().find_map(|it| it.get(&id)).cloned();
+            let unknown = || DeleteOutcome::Failed("the call said nothing of it".to_owned());
+            let outcome = known.unwrap_or_else(unknown);
+            (id, outcome)
+        };
+        ids.into_iter().map(outcome).collect()
+    }
+
+    fn join(&self, ids: &[String]) -> Shared<BoxFuture<'static, Outcomes>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(batch) = open.as_ref()
+            && batch.accept(ids)
+        {
+            return batch.outcomes.clone();
+        }
+        let batch = Batch::start(self.client.clone(), Arc::clone(&self.turns), ids);
+        *open = Some(batch.clone());
+        batch.outcomes
+    }
+}
+
+impl Batch {
+    fn start(client: Client, turns: Arc<Semaphore>, ids: &[String]) -> Self {
+        let ids = Arc::new(Mutex::new(Some(
+            ids.iter().cloned().collect::<BTreeSet<_>>(),
+        )));
+        let taken = Arc::clone(&ids);
+        let outcomes = async move {
+            tokio::time::sleep(WINDOW).await;
+            // Closed semaphores give no permit, and nobody closes this one.
+            let _turn = turns.acquire().await;
+            let ids = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let ids: Vec<_> = ids.unwrap_or_default().into_iter().collect();
+            Arc::new(delete_chunk(&client, &ids).await.into_iter().collect())
+        };
+        Self {
+            ids,
+            outcomes: outcomes.boxed().shared(),
+        }
+    }
+
+    /// Adds ids unless the call has been sent or would become too large.
+    fn accept(&self, ids: &[String]) -> bool {
+        let mut waiting = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(waiting) = waiting.as_mut() else {
+            return false;
+        };
+        let new = ids.iter().filter(|id| !waiting.contains(*id)).count();
+        let fits = waiting.len() + new <= INSTANCES_PER_CALL_MAX;
+        if fits {
+            waiting.extend(ids.iter().cloned());
+        }
+        fits
+    }
 }
 
 async fn delete_chunk(client: &Client, ids: &[String]) -> Vec<(String, DeleteOutcome)> {

@@ -12,6 +12,11 @@ use tokio::time::Instant;
 const RATE_MIN: f64 = 0.5;
 /// Every good call gives back this part of the normal rate.
 const RECOVERY_PART: f64 = 0.02;
+/// So does time, per second: where a part of all calls is refused whatever the rate is, good calls alone would leave it at its
+/// lowest for ever.
+const RECOVERY_PART_PER_SECOND: f64 = 0.2;
+/// Refusals within that time are one sign: the calls of a burst are under way together.
+const ONE_SIGN: Duration = Duration::from_secs(1);
 
 /// Actions that begin at a multiple of the rate: a launch of hundreds is followed by as many of them, and they change
 /// nothing else. Other clients of the same API begin at 500 a minute of each action.
@@ -31,6 +36,7 @@ struct Bucket {
     tokens: f64,
     at: Instant,
     blocked_until: Instant,
+    slowed_at: Option<Instant>,
 }
 
 impl Limiter {
@@ -62,10 +68,14 @@ impl Limiter {
         });
     }
 
-    /// The server refused a call: half the rate, and nothing before `retry_after`.
+    /// The server refused a call: half the rate, once for a burst, and nothing before `retry_after`.
     pub fn on_throttled(&self, action: &'static str, retry_after: Option<Duration>, now: Instant) {
         self.with(action, now, |bucket, _, _| {
-            bucket.rate = (bucket.rate / 2.0).max(RATE_MIN);
+            let is_news = |at: Instant| now.saturating_duration_since(at) >= ONE_SIGN;
+            if bucket.slowed_at.is_none_or(is_news) {
+                bucket.rate = (bucket.rate / 2.0).max(RATE_MIN);
+                bucket.slowed_at = Some(now);
+            }
             bucket.tokens = bucket.tokens.min(0.0);
             if let Some(pause) = retry_after {
                 bucket.blocked_until = bucket.blocked_until.max(now + pause);
@@ -99,9 +109,12 @@ impl Limiter {
             tokens: self.burst,
             at: now,
             blocked_until: now,
+            slowed_at: None,
         });
         let elapsed = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.tokens = (bucket.tokens + elapsed * bucket.rate).min(self.burst);
+        let recovered = elapsed * normal * RECOVERY_PART_PER_SECOND;
+        bucket.rate = (bucket.rate + recovered).min(normal);
         bucket.at = bucket.at.max(now);
         update(bucket, normal, self.burst)
     }
@@ -135,6 +148,21 @@ mod tests {
         assert!((slow - 2.0).abs() < 1e-9);
         assert_eq!(wait, Duration::from_secs(7));
         assert!((limiter.rate("A", now) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_burst_that_is_refused_slows_once_and_time_recovers() {
+        let limiter = Limiter::new(4.0, 10);
+        let now = Instant::now();
+
+        (0..10).for_each(|_| limiter.on_throttled("A", None, now));
+        let after_burst = limiter.rate("A", now);
+        let later = limiter.rate("A", now + Duration::from_secs(1));
+        let much_later = limiter.rate("A", now + Duration::from_secs(60));
+
+        assert!((after_burst - 2.0).abs() < 1e-9);
+        assert!((later - 2.8).abs() < 1e-9);
+        assert!((much_later - 4.0).abs() < 1e-9);
     }
 
     #[test]

@@ -302,6 +302,33 @@ async fn deleting_tells_gone_from_accepted_and_one_bad_id_spoils_nothing() {
 }
 
 #[tokio::test]
+async fn deletions_at_the_same_moment_share_a_call() {
+    let cloud = Cloud::start(World::default()).await;
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        let offering = [on_demand("ecs.g7.large", "h")];
+        let request = cloud.request(&format!("n{number}"), &offering).await;
+        let (outcome, _) = launch(&cloud.provider, &request).await;
+        ids.push(instance_of(&outcome).id.clone());
+    }
+    for id in &ids {
+        cloud.until_running(id).await;
+    }
+
+    // As reconcilers do: each about its own, one of them twice.
+    let asked = ids.iter().chain(&ids[..1]).map(std::slice::from_ref);
+    let told = join_all(asked.map(|id| cloud.provider.delete(id))).await;
+
+    let told: Vec<_> = told.into_iter().flatten().collect();
+    assert_eq!(told.len(), 11);
+    assert!(told.iter().all(|(_, it)| *it == DeleteOutcome::Accepted));
+    assert_eq!(told[10].0, ids[0]);
+    assert_eq!(cloud.calls("DeleteInstances"), 1);
+    assert_eq!(cloud.calls("DeleteInstance"), 0);
+    assert_eq!(cloud.alive_after_deletes().await, 0);
+}
+
+#[tokio::test]
 async fn an_instance_that_is_still_being_made_is_deleted_later() {
     let mut world = World::default();
     world.timing.starting_after_ms = 60_000;
