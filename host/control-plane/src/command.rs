@@ -169,6 +169,8 @@ impl Setup<'_> {
                 "--audit-log-path={}",
                 self.folder.logs().join("audit.log").display()
             ),
+            // In megabytes. At its default of 100 the file is put aside while somebody reads on in it.
+            "--audit-log-maxsize=100000".to_owned(),
         ])
     }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::rig::Build;
 use crate::{
-    at_rest, burst, drain_all, idle, impossible, launch_faults, policy_bench, process, roll,
-    scale_in, simulate_bench, swap_bench,
+    all, at_rest, burst, drain_all, idle, impossible, instructions, launch_faults, policy_bench,
+    process, roll, scale, scale_in, simulate_bench, swap_bench,
 };
 
 #[derive(Debug, clap::Args)]
@@ -27,8 +27,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // These run kerf as a process of its own, all but the last against a control plane.
     if let [first, rest @ ..] = args.rest.as_slice() {
         match first.as_str() {
+            "all" => return all::run(rest),
             "drain-all" => return drain_all::run(rest),
             "idle" => return idle::run(rest),
+            "instructions" => return instructions::run(rest),
             "launch-faults" => return launch_faults::run(rest),
             "policy" => return policy_bench::run(rest),
             "policy-swap" => return swap_bench::run(rest),
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "burst" => return burst::run(rest),
             "impossible" => return impossible::run(rest),
             "roll" => return roll::run(rest),
+            "scale" => return scale::run(rest),
             "scale-in" => return scale_in::run(rest),
             "simulate" => return simulate_bench::run(rest),
             _ => {}

@@ -71,7 +71,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         problems.extend(problem);
     }
     if args.json {
-        println!("{}", json!({ "results": results }));
+        let findings: u64 = results
+            .iter()
+            .filter_map(|it| it["findings"].as_u64())
+            .sum();
+        let missed = results
+            .iter()
+            .filter(|it| it["plantedFound"] == false)
+            .count();
+        println!(
+            "{}",
+            json!({"results": results, "findings": findings, "plantedMissed": missed})
+        );
     }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));

@@ -9,6 +9,7 @@
 )]
 
 mod adopt;
+mod all;
 mod api_reference;
 mod archive;
 mod at_rest;
@@ -29,6 +30,7 @@ mod fuzz;
 mod idle;
 mod image;
 mod impossible;
+mod instructions;
 mod launch_faults;
 mod oci;
 mod oracle;
@@ -39,6 +41,7 @@ mod reference;
 mod relay;
 mod rig;
 mod roll;
+mod scale;
 mod scale_in;
 mod simulate_bench;
 mod source;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{chart_readme, crds, deps, plugins, process, reference, tidy, workspace};
+use crate::{chart_readme, crds, deps, instructions, plugins, process, reference, tidy, workspace};
 use budget::Budgets;
 use outcome::Outcome;
 
@@ -39,6 +39,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         })?;
     }
     step("plugins", plugins::build)?;
+    if args.only.is_none() {
+        step("instructions", || instructions::run(&[]))?;
+    }
     let suites = step("build", || discover::suites(args.long))?;
     let wanted = |name: &str| args.only.as_deref().is_none_or(|part| name.contains(part));
     let mut outcomes = Vec::new();

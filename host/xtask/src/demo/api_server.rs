@@ -112,6 +112,9 @@ impl ApiServer {
     }
 }
 
+/// The Pods of the largest cluster that is measured are 60 MB; the client's own limit is 10.
+const BODY_MAX_BYTES: u64 = 1 << 30;
+
 /// The body of a good answer; of a bad one the reason that the server gave.
 pub(crate) fn answer(
     result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
@@ -121,6 +124,8 @@ pub(crate) fn answer(
     let status = response.status();
     let body: Value = response
         .body_mut()
+        .with_config()
+        .limit(BODY_MAX_BYTES)
         .read_json()
         .with_context(|| format!("no JSON from {path} ({status})"))?;
     if !status.is_success() {
