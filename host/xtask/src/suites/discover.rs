@@ -55,7 +55,9 @@ fn binaries(messages: &str) -> Result<Vec<Binary>> {
         let Some(executable) = message["executable"].as_str() else {
             continue;
         };
-        if message["profile"]["test"] != true {
+        // A measurement has no tests, though cargo builds it like one.
+        let is_bench = message["target"]["kind"][0] == "bench";
+        if message["profile"]["test"] != true || is_bench {
             continue;
         }
         let manifest = PathBuf::from(message["manifest_path"].as_str().unwrap_or_default());
@@ -171,6 +173,7 @@ mod tests {
 {"reason":"compiler-artifact","manifest_path":"/r/tests/Cargo.toml","target":{"kind":["test"],"name":"it"},"profile":{"test":true},"executable":"/t/it"}
 {"reason":"compiler-artifact","manifest_path":"/r/host/kerf-core/Cargo.toml","target":{"kind":["lib"],"name":"kerf_core"},"profile":{"test":true},"executable":"/t/core"}
 {"reason":"compiler-artifact","manifest_path":"/r/host/kerf/Cargo.toml","target":{"kind":["bin"],"name":"kerf"},"profile":{"test":false},"executable":"/t/kerf"}
+{"reason":"compiler-artifact","manifest_path":"/r/host/kerf-state/Cargo.toml","target":{"kind":["bench"],"name":"scale"},"profile":{"test":true},"executable":"/t/scale"}
 {"reason":"build-finished","success":true}"#;
 
         let names: Vec<_> = binaries(messages)
