@@ -15,6 +15,7 @@ mod describe;
 pub mod events;
 pub mod facts;
 mod fleet;
+mod gathering;
 pub mod instance;
 mod instance_types;
 pub mod launch;

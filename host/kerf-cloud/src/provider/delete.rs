@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::actions::instances::INSTANCES_PER_CALL_MAX;
 use crate::error::{CloudError, ErrorClass, Missing, StateProblem};
+use crate::provider::gathering::Gathering;
 use crate::provider::instance::DeleteOutcome;
 use crate::rpc::Client;
 use crate::rpc::sign::sha256_hex;
@@ -28,7 +29,7 @@ type Outcomes = Arc<BTreeMap<String, DeleteOutcome>>;
 /// A call that is still open for more ids, or under way.
 #[derive(Clone)]
 struct Batch {
-    ids: Arc<Mutex<Option<BTreeSet<String>>>>,
+    ids: Gathering,
     outcomes: Shared<BoxFuture<'static, Outcomes>>,
 }
 
@@ -79,7 +80,7 @@ impl Deleter {
     fn join(&self, ids: &[String]) -> Shared<BoxFuture<'static, Outcomes>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(batch) = open.as_ref()
-            && batch.accept(ids)
+            && batch.ids.accept(ids)
         {
             return batch.outcomes.clone();
         }
@@ -91,36 +92,23 @@ impl Deleter {
 
 impl Batch {
     fn start(client: Client, turns: Arc<Semaphore>, ids: &[String]) -> Self {
-        let ids = Arc::new(Mutex::new(Some(
-            ids.iter().cloned().collect::<BTreeSet<_>>(),
-        )));
-        let taken = Arc::clone(&ids);
+        let ids = Gathering::of(ids);
+        let taken = ids.clone();
         let outcomes = async move {
             tokio::time::sleep(WINDOW).await;
             // Closed semaphores give no permit, and nobody closes this one.
             let _turn = turns.acquire().await;
-            let ids = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let ids: Vec<_> = ids.unwrap_or_default().into_iter().collect();
-            Arc::new(delete_chunk(&client, &ids).await.into_iter().collect())
+            Arc::new(
+                delete_chunk(&client, &taken.take())
+                    .await
+                    .into_iter()
+                    .collect(),
+            )
         };
         Self {
             ids,
             outcomes: outcomes.boxed().shared(),
         }
-    }
-
-    /// Adds ids unless the call has been sent or would become too large.
-    fn accept(&self, ids: &[String]) -> bool {
-        let mut waiting = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(waiting) = waiting.as_mut() else {
-            return false;
-        };
-        let new = ids.iter().filter(|id| !waiting.contains(*id)).count();
-        let fits = waiting.len() + new <= INSTANCES_PER_CALL_MAX;
-        if fits {
-            waiting.extend(ids.iter().cloned());
-        }
-        fits
     }
 }
 

@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 
 use crate::actions::instances::{INSTANCES_PER_CALL_MAX, InstanceFilter, InstanceItem};
 use crate::error::CloudError;
+use crate::provider::gathering::Gathering;
 use crate::provider::instance::{Instance, InstanceStatus, RECYCLING, capacity_type_of};
 use crate::rpc::Client;
 
@@ -25,7 +26,7 @@ type Answer = Result<Arc<Vec<InstanceItem>>, CloudError>;
 /// A call that is still open for more ids, or under way.
 #[derive(Clone)]
 struct Batch {
-    ids: Arc<Mutex<Option<BTreeSet<String>>>>,
+    ids: Gathering,
     answer: Shared<BoxFuture<'static, Answer>>,
 }
 
@@ -101,7 +102,7 @@ impl Describer {
     fn join(&self, ids: &[String]) -> Shared<BoxFuture<'static, Answer>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(batch) = open.as_ref()
-            && batch.accept(ids)
+            && batch.ids.accept(ids)
         {
             return batch.answer.clone();
         }
@@ -113,16 +114,12 @@ impl Describer {
 
 impl Batch {
     fn start(client: Client, ids: &[String]) -> Self {
-        let ids = Arc::new(Mutex::new(Some(
-            ids.iter().cloned().collect::<BTreeSet<_>>(),
-        )));
-        let taken = Arc::clone(&ids);
+        let ids = Gathering::of(ids);
+        let taken = ids.clone();
         let answer = async move {
             tokio::time::sleep(WINDOW).await;
-            let ids = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let ids: Vec<_> = ids.unwrap_or_default().into_iter().collect();
             let filter = InstanceFilter {
-                ids,
+                ids: taken.take(),
                 ..InstanceFilter::default()
             };
             client.describe_instances(&filter).await.map(Arc::new)
@@ -131,20 +128,6 @@ impl Batch {
             ids,
             answer: answer.boxed().shared(),
         }
-    }
-
-    /// Adds ids unless the call has been sent or would become too large.
-    fn accept(&self, ids: &[String]) -> bool {
-        let mut waiting = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(waiting) = waiting.as_mut() else {
-            return false;
-        };
-        let new = ids.iter().filter(|id| !waiting.contains(*id)).count();
-        let fits = waiting.len() + new <= INSTANCES_PER_CALL_MAX;
-        if fits {
-            waiting.extend(ids.iter().cloned());
-        }
-        fits
     }
 }
 
