@@ -57,10 +57,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         Ok(tally::is_settled(&rig.look()?, RUN, args.instances))
     })?;
     let launching = calls(&rig)?;
-    pass(Duration::from_secs(args.settle));
+    bench::pass(Duration::from_secs(args.settle));
     let before = calls(&rig)?;
     let started = Instant::now();
-    pass(Duration::from_secs(args.window));
+    bench::pass(Duration::from_secs(args.window));
     let minutes = started.elapsed().as_secs_f64() / 60.0;
     let after = calls(&rig)?;
     let per_minute: BTreeMap<&String, f64> = after
@@ -98,9 +98,4 @@ fn calls(rig: &Rig) -> Result<BTreeMap<String, f64>> {
     Ok(counts
         .map(|(action, count)| (action.clone(), total(count)))
         .collect())
-}
-
-/// What is counted is what happens in this time; there is nothing to wait for.
-fn pass(time: Duration) {
-    std::thread::sleep(time);
 }

@@ -64,10 +64,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             Ok(rig.kerf_log().contains("this process holds the lease"))
         })?;
     }
-    pass(Duration::from_secs(args.settle));
+    bench::pass(Duration::from_secs(args.settle));
     let (cpu_before, _) = rig.kerf_usage();
     let started = Instant::now();
-    pass(Duration::from_secs(args.window));
+    bench::pass(Duration::from_secs(args.window));
     let seconds = started.elapsed().as_secs_f64();
     let (cpu_after, peak) = rig.kerf_usage();
     let core_percent = (cpu_after - cpu_before) / seconds * 100.0;
@@ -87,9 +87,4 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// What is measured is what happens in this time; there is nothing to wait for.
-fn pass(time: Duration) {
-    std::thread::sleep(time);
 }

@@ -147,7 +147,7 @@ impl Figures {
     fn measure(rig: &mut Rig, args: &Args) -> Result<Self> {
         fill(rig, args)?;
         await_fleet(rig)?;
-        std::thread::sleep(REST);
+        bench::pass(REST);
         let filled = rig.kerf_usage();
         let rss_rest = rig.kerf_rss_mib();
         let filling = Loops::read(&rig.kerf_log());
