@@ -85,8 +85,9 @@ struct Pause {
 impl Trickle {
     /// What to ask now, if anything: what was never asked, else what was asked too long ago.
     pub(super) fn next(&self, candidates: &Candidates, now: Instant) -> Option<Question> {
-        let is_paused = |kind| self.pauses.get(&kind).is_some_and(|it| now < it.until);
-        let open = candidates.iter().filter(|(it, _)| !is_paused(it.kind));
+        let open = candidates
+            .iter()
+            .filter(|(it, _)| !self.is_paused(it.kind, now));
         let (asked, new): (Vec<_>, Vec<_>) = open.partition(|(it, _)| self.due_at.contains_key(it));
         let (by_kind, by_family) = self.asked(candidates);
         // One of each family comes before the second of any, because the others follow the one: a discount is mostly
@@ -112,9 +113,8 @@ impl Trickle {
 
     /// Whether everything was asked once that may be asked.
     pub(super) fn is_round_over(&self, candidates: &Candidates, now: Instant) -> bool {
-        let is_paused = |kind| self.pauses.get(&kind).is_some_and(|it| now < it.until);
         let mut questions = candidates.keys();
-        questions.all(|it| self.due_at.contains_key(it) || is_paused(it.kind))
+        questions.all(|it| self.due_at.contains_key(it) || self.is_paused(it.kind, now))
     }
 
     /// Whether it is the first time in a row that the account may not ask.
@@ -144,6 +144,10 @@ impl Trickle {
         };
         self.pauses.insert(kind, pause);
         outcome == Outcome::Denied && before == 0
+    }
+
+    fn is_paused(&self, kind: Kind, now: Instant) -> bool {
+        self.pauses.get(&kind).is_some_and(|it| now < it.until)
     }
 
     /// How many were asked, of each market and of each family there.
