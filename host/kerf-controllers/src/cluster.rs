@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::{NodeClaimName, PodUid};
 use kerf_core::plan::PlacementTarget;
@@ -106,6 +106,17 @@ impl SharedCluster {
     #[must_use]
     pub fn claims_of(&self, provider_id: &str) -> Vec<String> {
         self.read(|index| index.claims_of(provider_id).map(str::to_owned).collect())
+    }
+
+    /// Whether a claim other than `claim`, made within that time of `made`, stays and has no Node yet.
+    #[must_use]
+    pub fn awaits_node_of_launch(
+        &self,
+        claim: &str,
+        made: Timestamp,
+        within: SignedDuration,
+    ) -> bool {
+        self.read(|index| index.awaits_node_of_launch(claim, made, within))
     }
 
     /// How many pods on the Node must run elsewhere when it goes.

@@ -11,7 +11,6 @@ use kerf_core::ids::NodePoolName;
 use kerf_core::instance_type::InstanceType;
 use kerf_core::snapshot::Snapshot;
 use kerf_state::{Catalog, PoolOffers};
-use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 
 use crate::capacity_buffer::Buffers;
@@ -123,20 +122,24 @@ impl Context {
     #[must_use]
     pub fn nodes_of(&self, provider_id: &str) -> Vec<Arc<Node>> {
         let names = self.cluster.nodes_of(provider_id);
-        let found = names
-            .iter()
-            .filter_map(|name| self.stores.nodes.get(&ObjectRef::new(name)));
+        let found = names.iter().filter_map(|name| self.stores.nodes.get(name));
         found.collect()
     }
 
     /// The NodeClaim whose instance the Node runs on.
     #[must_use]
     pub fn claim_of(&self, node: &Node) -> Option<Arc<NodeClaim>> {
-        let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
-        let names = self.cluster.claims_of(provider_id);
+        let names = self.claims_of(node);
         names
             .iter()
-            .find_map(|name| self.stores.nodeclaims.get(&ObjectRef::new(name)))
+            .find_map(|name| self.stores.nodeclaims.get(name))
+    }
+
+    /// Names of the NodeClaims whose instance the Node runs on; more than one is an error of the cluster.
+    #[must_use]
+    pub fn claims_of(&self, node: &Node) -> Vec<String> {
+        let provider_id = node.spec.as_ref().and_then(|it| it.provider_id.as_deref());
+        provider_id.map_or_else(Vec::new, |id| self.cluster.claims_of(id))
     }
 
     /// What a claim of the pool can be launched as, overlays applied; none while that is not known.

@@ -28,6 +28,7 @@ use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
 use crate::hot;
+use crate::kept::{self, Keeper, KeptWriter};
 use crate::lenient::Lenient;
 use crate::metrics::conditions::Observed;
 use crate::pod_events::{self, PodEvent, Tracker};
@@ -79,8 +80,8 @@ struct Writers {
     nodepools: Writer<NodePool>,
     overlays: Writer<NodeOverlay>,
     buffers: Writer<CapacityBuffer>,
-    nodeclaims: Writer<NodeClaim>,
-    nodes: Writer<Node>,
+    nodeclaims: KeptWriter<NodeClaim>,
+    nodes: KeptWriter<Node>,
     config_maps: Writer<ConfigMap>,
 }
 
@@ -113,8 +114,8 @@ impl Intake {
         let (nodepool_store, nodepool_writer) = reflector::store();
         let (overlay_store, overlay_writer) = reflector::store();
         let (buffer_store, buffer_writer) = reflector::store();
-        let (nodeclaim_store, nodeclaim_writer) = reflector::store();
-        let (node_store, node_writer) = reflector::store();
+        let (nodeclaim_store, nodeclaim_writer) = kept::store();
+        let (node_store, node_writer) = kept::store();
         let (config_map_store, config_map_writer) = reflector::store();
         let stores = Stores {
             nodeclaims: nodeclaim_store,
@@ -169,23 +170,23 @@ impl Intake {
             context,
             syncing: &mut self.syncing,
         };
-        start.indexed("nodeclaims", Some(writers.nodeclaims), {
+        start.indexed("nodeclaims", Some(Box::new(writers.nodeclaims)), {
             let triggers = triggers.clone();
             move |change: OwnedChange<NodeClaim>, context| {
                 on_nodeclaims(change, triggers.clone(), context)
             }
         });
-        start.indexed("nodes", Some(writers.nodes), {
+        start.indexed("nodes", Some(Box::new(writers.nodes)), {
             let triggers = triggers.clone();
             move |change: OwnedChange<Node>, context| on_nodes(change, triggers.clone(), context)
         });
-        start.indexed("nodepools", Some(writers.nodepools), {
+        start.indexed("nodepools", Some(Box::new(writers.nodepools)), {
             let triggers = triggers.clone();
             move |change: OwnedChange<NodePool>, context| {
                 on_nodepools(change, triggers.clone(), context)
             }
         });
-        start.indexed("ecsnodeclasses", Some(writers.node_classes), {
+        start.indexed("ecsnodeclasses", Some(Box::new(writers.node_classes)), {
             let triggers = triggers.clone();
             move |change: OwnedChange<EcsNodeClass>, context| {
                 on_node_classes(change, triggers.clone(), context)
@@ -254,8 +255,12 @@ struct Start<'a> {
 
 impl Start<'_> {
     /// Watches a kind cluster-wide: index first, then whoever wants to know.
-    fn indexed<K, F, Fut>(&mut self, kind: &'static str, writer: Option<Writer<K>>, tell: F)
-    where
+    fn indexed<K, F, Fut>(
+        &mut self,
+        kind: &'static str,
+        writer: Option<Box<dyn Keeper<K>>>,
+        tell: F,
+    ) where
         K: Watched + Tracked,
         F: Fn(OwnedChange<K>, Arc<Context>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -299,7 +304,7 @@ impl Start<'_> {
             std::future::ready(())
         };
         let config = watcher::Config::default();
-        self.watch("nodeoverlays", api, config, Some(writer), handle);
+        self.watch("nodeoverlays", api, config, Some(Box::new(writer)), handle);
     }
 
     /// Buffers come into the index by their reconciler, which knows the pods that they stand for.
@@ -320,7 +325,13 @@ impl Start<'_> {
             std::future::ready(())
         };
         let config = watcher::Config::default();
-        self.watch("capacitybuffers", api, config, Some(writer), handle);
+        self.watch(
+            "capacitybuffers",
+            api,
+            config,
+            Some(Box::new(writer)),
+            handle,
+        );
     }
 
     /// Policies live in our own namespace only, under a label.
@@ -346,7 +357,13 @@ impl Start<'_> {
                 }
             }
         };
-        self.watch("policy configmaps", api, config, Some(writer), handle);
+        self.watch(
+            "policy configmaps",
+            api,
+            config,
+            Some(Box::new(writer)),
+            handle,
+        );
     }
 
     /// One ConfigMap, by its name.
@@ -365,7 +382,7 @@ impl Start<'_> {
         kind: &'static str,
         api: Api<Lenient<K>>,
         config: watcher::Config,
-        writer: Option<Writer<K>>,
+        writer: Option<Box<dyn Keeper<K>>>,
         handle: F,
     ) where
         K: Watched,
@@ -386,12 +403,9 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
         if let Some(pool) = claim.labels().get(label::NODEPOOL) {
             triggers.nodepools.send(ObjectRef::new(pool));
         }
-        for node in claim
-            .provider_id()
-            .map(|id| context.nodes_of(id))
-            .unwrap_or_default()
-        {
-            triggers.nodes.send(ObjectRef::new(&node.name_any()));
+        let nodes = claim.provider_id().map(|id| context.cluster.nodes_of(id));
+        for node in nodes.unwrap_or_default() {
+            triggers.nodes.send(ObjectRef::new(&node));
         }
     }
     if matches!(change, OwnedChange::Deleted(_)) {
@@ -403,8 +417,8 @@ async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Co
     note_conditions(&change, &context);
     for node in change.objects() {
         triggers.nodes.send(ObjectRef::new(&node.name_any()));
-        if let Some(claim) = context.claim_of(node) {
-            triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
+        for claim in context.claims_of(node) {
+            triggers.nodeclaims.send(ObjectRef::new(&claim));
         }
     }
 }

@@ -81,7 +81,7 @@ async fn watch(context: &Context) {
 
 /// Our claims by the id of their instance.
 fn claims_by_instance(context: &Context) -> BTreeMap<String, Arc<NodeClaim>> {
-    let claims = context.stores.nodeclaims.state().into_iter();
+    let claims = context.stores.nodeclaims.iter();
     let ours = claims.filter(|claim| context.manages(&claim.spec.node_class_ref));
     ours.filter_map(|claim| {
         let (_, id) = parse_provider_id(claim.provider_id()?)?;

@@ -150,14 +150,14 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
 /// Gives claims of another version of the hash today's.
 async fn migrate(class: &str, hash: &str, context: &Context) -> Result<(), Error> {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let claims = context.stores.nodeclaims.state();
-    let is_of_class = |claim: &&Arc<NodeClaim>| {
+    let claims = context.stores.nodeclaims.iter();
+    let is_of_class = |claim: &Arc<NodeClaim>| {
         let reference = &claim.spec.node_class_ref;
         adoption::is_ours(reference) && reference.name == class
     };
-    for claim in claims.iter().filter(is_of_class) {
-        if let Some(wanted) = CLASS_HASH.migrated(hash, claim) {
-            patch::write(&api, &**claim, &wanted).await?;
+    for claim in claims.filter(is_of_class) {
+        if let Some(wanted) = CLASS_HASH.migrated(hash, &claim) {
+            patch::write(&api, &*claim, &wanted).await?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     let class = context.stores.node_classes.get(&ObjectRef::new(
         &pool.spec.template.spec.node_class_ref.name,
     ));
-    let claims = context.stores.nodeclaims.state();
+    let members = Members::of(&pool, context.stores.nodeclaims.iter());
     let health = health(&pool, class.as_deref(), &context.registrations);
     let seen = context
         .instance_types_of(&pool.name_any())
@@ -49,7 +49,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     wanted.status = Some(status(
         &pool,
         class.as_deref(),
-        &claims,
+        &members,
         (&health, strength.as_ref()),
         clock::now(),
     ));
@@ -62,7 +62,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     if let Some(seen) = &seen {
         warn_of_no_types(&pool, seen, &context).await;
     }
-    migrate(&wanted, &claims, &context).await?;
+    migrate(&wanted, &members.outdated, &context).await?;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
     if was_ready != kerf_api::condition::is_true(wanted.conditions(), condition::READY) {
@@ -75,7 +75,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
 fn status(
     pool: &NodePool,
     class: Option<&EcsNodeClass>,
-    claims: &[Arc<NodeClaim>],
+    members: &Members,
     (health, strength): (&Health, Option<&Strength>),
     now: Timestamp,
 ) -> NodePoolStatus {
@@ -108,10 +108,9 @@ fn status(
     if let Some(strength) = strength {
         strength::set(&mut conditions, strength);
     }
-    let (resources, nodes) = total(&pool.name_any(), claims);
     let mut status = pool.status.clone().unwrap_or_default();
-    status.resources = resources;
-    status.nodes = nodes;
+    status.resources = members.resources();
+    status.nodes = members.nodes;
     status.elastic_strength = strength.map(strength::shown).or(status.elastic_strength);
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     status.conditions = conditions.finish();
@@ -163,17 +162,14 @@ fn set_health(conditions: &mut Conditions, health: &Health) {
 /// Gives claims of another version of the hash today's.
 async fn migrate(
     pool: &NodePool,
-    claims: &[Arc<NodeClaim>],
+    outdated: &[Arc<NodeClaim>],
     context: &Context,
 ) -> Result<(), Error> {
     let Some(hash) = pool.annotations().get(annotation::NODEPOOL_HASH) else {
         return Ok(());
     };
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for claim in claims
-        .iter()
-        .filter(|claim| claim.labels().get(label::NODEPOOL) == Some(&pool.name_any()))
-    {
+    for claim in outdated {
         if let Some(wanted) = POOL_HASH.migrated(hash, claim) {
             patch::write(&api, &**claim, &wanted).await?;
         }
@@ -245,35 +241,55 @@ fn causes(class: &EcsNodeClass) -> String {
 }
 
 /// What the pool's claims have together, those that are going not counted (Karpenter: same).
-fn total(pool: &str, claims: &[Arc<NodeClaim>]) -> (BTreeMap<String, Quantity>, i64) {
-    let is_counted = |claim: &&Arc<NodeClaim>| {
-        claim.metadata.deletion_timestamp.is_none()
-            && claim
-                .labels()
-                .get(label::NODEPOOL)
-                .is_some_and(|name| name == pool)
-    };
-    let mut sum = Resources::default();
-    let mut nodes = 0;
-    for claim in claims.iter().filter(is_counted) {
-        nodes += 1;
+#[derive(Debug, Default)]
+struct Members {
+    nodes: i64,
+    capacity: Resources,
+    /// Those whose hash is of another version than today's.
+    outdated: Vec<Arc<NodeClaim>>,
+}
+
+impl Members {
+    fn of(pool: &NodePool, claims: impl Iterator<Item = Arc<NodeClaim>>) -> Self {
+        let mut members = Self::default();
+        for claim in claims {
+            if claim.labels().get(label::NODEPOOL) != pool.metadata.name.as_ref() {
+                continue;
+            }
+            if claim.metadata.deletion_timestamp.is_none() {
+                members.count(&claim);
+            }
+            if POOL_HASH.is_outdated(&claim) {
+                members.outdated.push(claim);
+            }
+        }
+        members
+    }
+
+    fn count(&mut self, claim: &NodeClaim) {
+        self.nodes += 1;
         for (name, amount) in claim.status.iter().flat_map(|status| &status.capacity) {
             if let Ok(amount) = kerf_core::quantity::Quantity::parse(&amount.0) {
                 let amount = kerf_core::resources::amount_of(name, amount);
-                sum.set(name, sum.amount(name).saturating_add(amount));
+                let sum = self.capacity.amount(name).saturating_add(amount);
+                self.capacity.set(name, sum);
             }
         }
     }
-    let mut resources: BTreeMap<String, Quantity> = COMMON
-        .iter()
-        .map(|name| ((*name).to_owned(), quantity(name, sum.amount(name))))
-        .collect();
-    resources.extend(
-        sum.iter()
-            .map(|(name, amount)| (name.to_owned(), quantity(name, amount))),
-    );
-    resources.insert(NODES.to_owned(), Quantity(nodes.to_string()));
-    (resources, nodes)
+
+    fn resources(&self) -> BTreeMap<String, Quantity> {
+        let sum = &self.capacity;
+        let mut resources: BTreeMap<String, Quantity> = COMMON
+            .iter()
+            .map(|name| ((*name).to_owned(), quantity(name, sum.amount(name))))
+            .collect();
+        resources.extend(
+            sum.iter()
+                .map(|(name, amount)| (name.to_owned(), quantity(name, amount))),
+        );
+        resources.insert(NODES.to_owned(), Quantity(self.nodes.to_string()));
+        resources
+    }
 }
 
 fn quantity(name: &str, amount: i64) -> Quantity {
@@ -332,6 +348,13 @@ async fn warn_of_no_types(
 mod tests {
     use super::*;
 
+    fn pool(name: &str) -> NodePool {
+        let class = serde_json::json!({"group": "g", "kind": "k", "name": "n"});
+        let spec =
+            serde_json::json!({"template": {"spec": {"requirements": [], "nodeClassRef": class}}});
+        NodePool::new(name, serde_json::from_value(spec).unwrap())
+    }
+
     #[test]
     fn a_pool_counts_its_own_claims_that_stay() {
         let claim = |pool: &str, cpu: &str| {
@@ -358,9 +381,10 @@ mod tests {
         ]
         .map(Arc::new);
 
-        let (resources, nodes) = total("general", &claims);
+        let members = Members::of(&pool("general"), claims.into_iter());
+        let resources = members.resources();
 
-        assert_eq!(nodes, 2);
+        assert_eq!((members.nodes, members.outdated.len()), (2, 3));
         assert_eq!(resources["cpu"].0, "3500m");
         assert_eq!(resources["memory"].0, "0");
         assert_eq!(resources["nodes"].0, "2");
@@ -368,9 +392,7 @@ mod tests {
 
     #[test]
     fn an_edited_pool_forgets_how_its_claims_registered() {
-        let mut pool = NodePool::new("general", serde_json::from_value(serde_json::json!({
-            "template": {"spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}}
-        })).unwrap());
+        let mut pool = pool("general");
         pool.metadata.uid = Some("pool".to_owned());
         pool.metadata.generation = Some(1);
         let registrations = Registrations::default();
@@ -380,7 +402,7 @@ mod tests {
         pool.status = Some(status(
             &pool,
             None,
-            &[],
+            &Members::default(),
             (&first, None),
             Timestamp::UNIX_EPOCH,
         ));

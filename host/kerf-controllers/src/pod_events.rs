@@ -11,7 +11,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kerf_api::nodeclaim::NodeClaim;
-use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use tokio::sync::mpsc;
 use tokio::time::interval;
@@ -156,7 +155,7 @@ async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context)
 }
 
 fn claim_on(node: &str, context: &Context) -> Option<Arc<NodeClaim>> {
-    let node = context.stores.nodes.get(&ObjectRef::new(node))?;
+    let node = context.stores.nodes.get(node)?;
     context.claim_of(&node)
 }
 

@@ -149,7 +149,7 @@ fn look(context: &Context) -> (Candidates, Offerings) {
             }
         }
     }
-    for claim in context.stores.nodeclaims.state() {
+    for claim in context.stores.nodeclaims.iter() {
         add_running(&claim, &mut candidates);
     }
     (candidates, allowed)

@@ -6,20 +6,21 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::future::Future;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
-use kube::Resource;
 use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::context::Context;
 use crate::error::{CONFLICT_RETRY, Error, backoff, chain, describe};
+use crate::kept::{Kept, Named};
 use crate::metrics::ReconcileLabels;
 
 /// Objects of one kind that are worked on at the same time. The work is waiting for others, so more than cores; and more than
@@ -116,32 +117,73 @@ impl<K: Resource<DynamicType = ()>> Triggered<K> {
     }
 }
 
+/// Where a reconciler finds what it was told the name of.
+pub trait Objects<K>: Send + Sync + 'static {
+    /// What the queue of work knows of an object.
+    type Known: Reconciled;
+
+    /// All that there is to work on.
+    fn known(&self) -> Store<Self::Known>;
+
+    /// The object as it is now; none when it is gone.
+    fn find(&self, known: Arc<Self::Known>) -> Option<Arc<K>>;
+}
+
+impl<K: Reconciled> Objects<K> for Store<K> {
+    type Known = K;
+
+    fn known(&self) -> Self {
+        self.clone()
+    }
+
+    fn find(&self, known: Arc<K>) -> Option<Arc<K>> {
+        Some(known)
+    }
+}
+
+impl<K: Reconciled + Serialize> Objects<K> for Kept<K> {
+    type Known = Named<K>;
+
+    fn known(&self) -> Store<Named<K>> {
+        self.names()
+    }
+
+    fn find(&self, known: Arc<Named<K>>) -> Option<Arc<K>> {
+        self.get(&known.name_any())
+    }
+}
+
 /// Runs `reconcile` until the process ends.
-pub async fn run<K, Fut>(
+pub async fn run<K, O, Fut>(
     name: &'static str,
-    store: Store<K>,
+    objects: O,
     triggered: Triggered<K>,
     context: Arc<Context>,
     reconcile: fn(Arc<K>, Arc<Context>) -> Fut,
 ) where
     K: Reconciled,
-    K::DynamicType: Eq + Hash + Clone + Debug + Unpin,
+    O: Objects<K>,
     Fut: Future<Output = Result<Action, Error>> + Send + 'static,
 {
     let keys = stream::unfold(triggered, |triggered| async {
         Some((stream::iter(triggered.take().await), triggered))
     });
-    let keys = keys.flatten();
+    let keys = keys.flatten().map(|key| key.into_kind_unchecked(()));
+    let known = objects.known();
+    let objects = Arc::new(objects);
     let failures = Arc::new(Failures::default());
     let on_error = {
         let failures = Arc::clone(&failures);
-        move |object: Arc<K>, error: &Error, context: Arc<Context>| {
+        move |object: Arc<O::Known>, error: &Error, context: Arc<Context>| {
             failures.retry(name, &*object, error, &context)
         }
     };
-    let work = move |object: Arc<K>, context: Arc<Context>| {
-        let failures = Arc::clone(&failures);
+    let work = move |known: Arc<O::Known>, context: Arc<Context>| {
+        let (failures, objects) = (Arc::clone(&failures), Arc::clone(&objects));
         async move {
+            let Some(object) = objects.find(known) else {
+                return Ok(Action::await_change());
+            };
             let key = describe(&*object);
             let action = reconcile(object, Arc::clone(&context)).await?;
             failures.forget(&key);
@@ -149,7 +191,7 @@ pub async fn run<K, Fut>(
             Ok(action)
         }
     };
-    Controller::for_stream(stream::pending(), store)
+    Controller::for_stream(stream::pending(), known)
         .with_config(Config::default().concurrency(CONCURRENCY))
         .reconcile_on(keys)
         .run(work, on_error, context)

@@ -32,8 +32,12 @@ struct Finding {
 /// When the patience with a node ends, the condition that is wrong, and what is wrong with it.
 type Due = (Timestamp, String, String);
 
-/// A node, and when it is to be repaired if it is broken.
-type Patient<'a> = (&'a Arc<Node>, Option<Due>);
+/// The nodes of one pool.
+#[derive(Default)]
+struct Ward {
+    nodes: usize,
+    sick: Vec<(Arc<Node>, Due)>,
+}
 
 /// Looks for broken nodes until the process ends.
 pub async fn run(context: Arc<Context>) {
@@ -44,9 +48,8 @@ pub async fn run(context: Arc<Context>) {
     loop {
         ticks.tick().await;
         let settings = &context.settings;
-        let nodes = context.stores.nodes.state();
         let found = broken(
-            &nodes,
+            context.stores.nodes.iter(),
             &settings.repair_policies,
             settings.repair_threshold_percent,
             clock::now(),
@@ -61,29 +64,30 @@ pub async fn run(context: Arc<Context>) {
 
 /// The broken nodes whose time is up, by name. Pure.
 fn broken(
-    nodes: &[Arc<Node>],
+    nodes: impl Iterator<Item = Arc<Node>>,
     policies: &[RepairPolicy],
     threshold_percent: u32,
     now: Timestamp,
 ) -> Vec<Finding> {
     // Nodes of no pool are judged together.
-    let mut pools: BTreeMap<Option<&String>, Vec<Patient<'_>>> = BTreeMap::new();
-    for node in nodes.iter().filter(|node| is_ours(node)) {
-        let pool = node.labels().get(label::NODEPOOL);
-        pools
-            .entry(pool)
-            .or_default()
-            .push((node, due(node, policies)));
+    let mut pools: BTreeMap<Option<String>, Ward> = BTreeMap::new();
+    for node in nodes.filter(|node| is_ours(node)) {
+        let ward = pools
+            .entry(node.labels().get(label::NODEPOOL).cloned())
+            .or_default();
+        ward.nodes += 1;
+        if let Some(due) = due(&node, policies) {
+            ward.sick.push((node, due));
+        }
     }
     let mut found = Vec::new();
-    for members in pools.into_values() {
-        let sick = members.iter().filter(|(_, due)| due.is_some()).count();
-        let allowed = (members.len() * threshold_percent as usize).div_ceil(100);
-        let is_blocked = sick > allowed;
-        let ripe = members.into_iter().filter_map(|(node, due)| {
-            let (at, condition, note) = due?;
-            (at <= now).then(|| Finding {
-                node: Arc::clone(node),
+    for ward in pools.into_values() {
+        let allowed = (ward.nodes * threshold_percent as usize).div_ceil(100);
+        let is_blocked = ward.sick.len() > allowed;
+        let ripe = ward.sick.into_iter().filter_map(|(node, due)| {
+            let (at, condition, note) = due;
+            (at <= now).then_some(Finding {
+                node,
                 condition,
                 note,
                 is_blocked,
@@ -211,7 +215,7 @@ mod tests {
             "Ready=False:10m".parse().unwrap(),
         ];
         let now = Timestamp::from_second(at_second).unwrap();
-        broken(nodes, &policies, 20, now)
+        broken(nodes.iter().cloned(), &policies, 20, now)
             .into_iter()
             .map(|it| (it.node.name_any(), it.is_blocked))
             .collect()

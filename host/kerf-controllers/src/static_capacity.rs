@@ -116,7 +116,7 @@ async fn remove(surplus: &[SurplusClaim], context: &Context) {
         node_claim, note, ..
     } in surplus
     {
-        let Some(claim) = context.stores.nodeclaims.get(&ObjectRef::new(node_claim)) else {
+        let Some(claim) = context.stores.nodeclaims.get(node_claim) else {
             continue;
         };
         context

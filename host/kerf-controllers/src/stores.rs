@@ -8,13 +8,15 @@ use kerf_api::nodeoverlay::NodeOverlay;
 use kerf_api::nodepool::NodePool;
 use kube::runtime::reflector::Store;
 
+use crate::kept::Kept;
+
 /// One store per kind that reconcilers read whole.
 #[derive(Debug, Clone)]
 pub struct Stores {
-    /// All NodeClaims.
-    pub nodeclaims: Store<NodeClaim>,
+    /// All NodeClaims; as many as nodes, so as little of each as can be.
+    pub nodeclaims: Kept<NodeClaim>,
     /// All Nodes.
-    pub nodes: Store<Node>,
+    pub nodes: Kept<Node>,
     /// All NodePools.
     pub nodepools: Store<NodePool>,
     /// All NodeOverlays; none while the gate is closed.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Container, Node, NodeStatus, Pod};
 use kube::api::Api;
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_events};
 use kube::{Resource, ResourceExt};
@@ -20,6 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::error::describe;
+use crate::kept::Keeper;
 use crate::lenient::Lenient;
 
 /// What a kind must be to be watched.
@@ -36,7 +36,7 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + S
 pub async fn run<K, F, Fut>(
     api: Api<Lenient<K>>,
     config: watcher::Config,
-    mut store: Option<Writer<K>>,
+    mut keeper: Option<Box<dyn Keeper<K>>>,
     synced: oneshot::Sender<()>,
     mut handle: F,
 ) where
@@ -59,8 +59,8 @@ pub async fn run<K, F, Fut>(
         let Some(event) = readable(event, &mut broken) else {
             continue;
         };
-        if let Some(store) = &mut store {
-            store.apply_watcher_event(&event);
+        if let Some(keeper) = &mut keeper {
+            keeper.take_in(&event);
         }
         match event {
             Event::Init => listing.clear(),

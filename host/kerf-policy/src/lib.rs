@@ -42,7 +42,7 @@ pub use bindings::selection::kerf::policy::log::Level as LogLevel;
 pub use bootstrap::{BootstrapInput, Node, Part, Taint};
 pub use call::{CallReport, LogLine};
 pub use chain::{Chain, ChainError, Now, PolicyRun, PriceVerdict, RunResult, Verdict};
-pub use code_pages::give_back_code_pages;
+pub use code_pages::CodePages;
 pub use compile::{
     Artifacts, CompileLimits, Compiler, OpenArtifactsError, compile, limit_this_process,
 };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::buffer::Buffer;
 use kerf_core::disruption::pod_budget::PodBudget;
@@ -180,6 +180,24 @@ impl Cluster {
     /// Names of the NodeClaims with this providerID, in order. There should be one.
     pub fn claims_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
         self.claim_ids.names(bare(provider_id))
+    }
+
+    /// Whether a claim other than `claim`, made within that time of `made`, stays and has no Node yet.
+    #[must_use]
+    pub fn awaits_node_of_launch(
+        &self,
+        claim: &str,
+        made: Timestamp,
+        within: SignedDuration,
+    ) -> bool {
+        let mut siblings = self
+            .node_claims
+            .iter()
+            .filter(|(key, entry)| key.name != claim && entry.is_of_launch(made, within));
+        siblings.any(|(_, entry)| {
+            let id = entry.provider_id();
+            id.is_none_or(|id| self.node_ids.names(id).next().is_none())
+        })
     }
 
     /// How many pods on the Node must run elsewhere when it goes.

@@ -149,6 +149,12 @@ impl NodeEntry {
 }
 
 impl NodeClaimEntry {
+    /// Whether it was made within that time of the moment and stays.
+    pub(crate) fn is_of_launch(&self, made: Timestamp, within: SignedDuration) -> bool {
+        let is_near = |at: Timestamp| at.duration_since(made).abs() <= within;
+        !self.is_deleting && self.created_at.is_some_and(is_near)
+    }
+
     pub(crate) fn provider_id(&self) -> Option<&str> {
         self.provider_id.as_deref()
     }

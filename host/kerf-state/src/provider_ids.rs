@@ -1,11 +1,12 @@
 //! Which Nodes and NodeClaims have which providerID, kept as they change, so that nobody has to search.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Names of objects of one kind by their providerID.
 #[derive(Debug, Default)]
 pub(crate) struct ProviderIds {
-    names: BTreeMap<String, BTreeSet<String>>,
+    /// In order. Mostly one: a set has room for eleven.
+    names: BTreeMap<String, Vec<String>>,
     ids: BTreeMap<String, String>,
 }
 
@@ -26,17 +27,18 @@ impl ProviderIds {
         if let Some(old) = self.ids.remove(name)
             && let Some(names) = self.names.get_mut(&old)
         {
-            names.remove(name);
+            names.retain(|known| known != name);
             if names.is_empty() {
                 self.names.remove(&old);
             }
         }
         if let Some(id) = id {
             self.ids.insert(name.to_owned(), id.to_owned());
-            self.names
-                .entry(id.to_owned())
-                .or_default()
-                .insert(name.to_owned());
+            let names = self.names.entry(id.to_owned()).or_default();
+            if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
+                names.reserve_exact(1);
+                names.insert(place, name.to_owned());
+            }
         }
     }
 

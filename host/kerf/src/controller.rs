@@ -1,5 +1,7 @@
 //! `kerf controller`: from arguments to a running controller.
 
+use std::convert::Infallible;
+use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use kerf_controllers::hot::{Batching, SetLevel};
 use kerf_controllers::oci::Registries;
 use kerf_controllers::settings::{RepairPolicy, Settings};
 use kerf_controllers::{Leadership, Listen};
-use kerf_policy::{Artifacts, Compiler};
+use kerf_policy::{Artifacts, CodePages, Compiler};
 
 use crate::api_server::{self, Rate};
 use crate::args::Controller;
@@ -179,22 +181,25 @@ const CODE_REST: Duration = Duration::from_secs(60);
 
 /// Starts what keeps the code of the start and of rare work out of memory.
 fn give_back_code() -> anyhow::Result<()> {
-    let work = || loop {
-        std::thread::sleep(CODE_REST);
-        match kerf_policy::give_back_code_pages() {
-            Ok(kib) => tracing::debug!(kib, "gave pages of code back"),
-            Err(error) => {
-                // Nothing is lost but memory, and trying again each minute would say so each minute.
-                tracing::warn!(%error, "pages of code are kept");
-                return;
-            }
-        }
+    let work = || {
+        let Err(error) = keep_giving_back();
+        // Nothing is lost but memory, and trying again each minute would say so each minute.
+        tracing::warn!(%error, "pages of code are kept");
     };
     let thread = std::thread::Builder::new().name("code-pages".to_owned());
     thread
         .spawn(work)
         .map(drop)
         .context("cannot start a thread")
+}
+
+fn keep_giving_back() -> io::Result<Infallible> {
+    std::thread::sleep(CODE_REST);
+    let pages = CodePages::find()?;
+    loop {
+        pages.give_back()?;
+        std::thread::sleep(CODE_REST);
+    }
 }
 
 /// Without a folder that is ours, policies are compiled anew at each start.

@@ -5,6 +5,8 @@ use tracing::debug;
 
 use crate::error::{CloudError, ErrorClass};
 use crate::provider::Provider;
+use crate::provider::prices::live::Asked;
+use crate::provider::prices::table::list_price;
 use crate::provider::prices::{Layers, PriceSource, Quote};
 
 impl Provider {
@@ -20,7 +22,7 @@ impl Provider {
         };
         let now = inner.client.now();
         let live = &inner.live;
-        Ok(live.learn_on_demand(instance_type, answer.as_ref(), now))
+        Ok(live.learn_on_demand(self.asked(instance_type), answer.as_ref(), now))
     }
 
     /// Asks what spot instances of a type cost in all zones; whether any answer was a usable price.
@@ -34,7 +36,16 @@ impl Provider {
             return Ok(false);
         };
         let now = inner.client.now();
-        Ok(inner.live.learn_spot(instance_type, &answer, now))
+        let live = &inner.live;
+        Ok(live.learn_spot(self.asked(instance_type), &answer, now))
+    }
+
+    fn asked<'a>(&self, name: &'a str) -> Asked<'a> {
+        let region_id = &self.inner.config.region_id;
+        Asked {
+            name,
+            list: list_price(region_id, name).map(|(list, _)| list),
+        }
     }
 
     /// Asks for the prices of everything that is in stock, type by type, and uses them at once: minutes, with hundreds of

@@ -48,7 +48,7 @@ async fn pass(context: &Context, now: Timestamp) -> Option<Duration> {
     let surroundings = Surroundings::read(context);
     let mut next: Option<Timestamp> = None;
     let mut changes = Vec::new();
-    for claim in context.stores.nodeclaims.state() {
+    for claim in context.stores.nodeclaims.iter() {
         let is_ours = context.manages(&claim.spec.node_class_ref);
         if !is_ours || claim.metadata.deletion_timestamp.is_some() {
             continue;

@@ -12,7 +12,6 @@ use kerf_core::disruption::Command;
 use kerf_core::disruption::command::PromisedPlace;
 use kerf_core::ids::NodeClaimName;
 use kerf_core::snapshot::Snapshot;
-use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
@@ -148,7 +147,7 @@ pub async fn mark(record: &Record, context: &Context) -> Result<(), Failure> {
 /// Says once of each replacement that it is waited for.
 pub async fn tell_waiting(running: &mut Running, missing: &[String], context: &Context) {
     for name in missing {
-        let Some(claim) = context.stores.nodeclaims.get(&ObjectRef::new(name)) else {
+        let Some(claim) = context.stores.nodeclaims.get(name) else {
             continue;
         };
         if running.told.insert(name.clone()) {
@@ -316,7 +315,7 @@ async fn take_back(replacements: &[String], context: &Context) -> bool {
     let mut is_done = true;
     for name in replacements.iter().filter(|name| !is_used(name)) {
         // One that the watch has not shown yet may exist all the same.
-        let known = context.stores.nodeclaims.get(&ObjectRef::new(name));
+        let known = context.stores.nodeclaims.get(name);
         let claim = known.unwrap_or_else(|| Arc::new(NodeClaim::new(name, Default::default())));
         let disruption = Disruption {
             reason: "empty",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
-use kerf_api::names::{annotation, condition, label};
+use kerf_api::names::{annotation, condition, label, taint};
 use kerf_api::nodeclaim::NodeClaim;
 use kube::ResourceExt;
 
@@ -17,14 +17,15 @@ use crate::interruption::notice::Notice;
 ///
 /// What is being deleted is left alone: its signs are true.
 pub async fn clear(candidates: &BTreeSet<String>, context: &Context) {
-    for claim in context.stores.nodeclaims.state() {
+    let signs = [annotation::DISRUPTION_COMMAND, condition::DISRUPTION_REASON];
+    for claim in context.stores.nodeclaims.iter_saying(&signs) {
         let is_ours = context.manages(&claim.spec.node_class_ref);
         if !is_ours || !is_left_over(&claim, candidates) {
             continue;
         }
         give_back(&claim, context).await;
     }
-    for node in context.stores.nodes.state() {
+    for node in context.stores.nodes.iter_saying(&[taint::DISRUPTED]) {
         if !looks_chosen(&node) {
             continue;
         }

@@ -11,7 +11,6 @@ use kerf_core::disruption::Command;
 use kerf_core::ids::NodeClaimName;
 use kerf_core::plan::PlacementTarget;
 use kube::ResourceExt;
-use kube::runtime::reflector::ObjectRef;
 use tokio::time::Instant;
 
 use crate::clock;
@@ -80,7 +79,7 @@ impl Running {
     }
 
     fn look(&mut self, context: &Context) -> Sight {
-        let claim = |name: &String| context.stores.nodeclaims.get(&ObjectRef::new(name));
+        let claim = |name: &String| context.stores.nodeclaims.get(name);
         let is_staying =
             |claim: &NodeClaim| -> bool { claim.metadata.deletion_timestamp.is_none() };
         let staying = self.record.candidates.iter().filter_map(claim);
@@ -122,7 +121,7 @@ impl Running {
     fn drains(&mut self, context: &Context) -> bool {
         let since = *self.draining_since.get_or_insert_with(Instant::now);
         let pods_of = |name: &String| {
-            let claim = context.stores.nodeclaims.get(&ObjectRef::new(name))?;
+            let claim = context.stores.nodeclaims.get(name)?;
             let node = claim.status.as_ref()?.node_name.clone()?;
             Some(context.cluster.reschedulable_pods(&node))
         };
@@ -182,8 +181,8 @@ impl Commands {
     /// Those that a predecessor left behind, as their candidates remember them.
     #[must_use]
     pub fn adopt(context: &Context) -> Self {
-        let claims = context.stores.nodeclaims.state();
-        let records = claims.iter().filter_map(|claim| Record::of(claim));
+        let claims = context.stores.nodeclaims.iter();
+        let records = claims.filter_map(|claim| Record::of(&claim));
         let by_id: BTreeMap<String, Record> =
             records.map(|record| (record.id.clone(), record)).collect();
         let mut running = Vec::new();
@@ -240,7 +239,7 @@ pub(super) fn staying(record: &Record, context: &Context) -> Vec<std::sync::Arc<
     let claims = record
         .candidates
         .iter()
-        .filter_map(|name| context.stores.nodeclaims.get(&ObjectRef::new(name)));
+        .filter_map(|name| context.stores.nodeclaims.get(name));
     claims
         .filter(|claim| claim.metadata.deletion_timestamp.is_none())
         .collect()

@@ -51,7 +51,7 @@ impl Teller {
         self.written.retain(|name, _| names.contains(name.as_str()));
         let mut left = PER_PASS_MAX;
         for KeptNode { node_claim, reason } in kept {
-            let Some(claim) = context.stores.nodeclaims.get(&ObjectRef::new(node_claim)) else {
+            let Some(claim) = context.stores.nodeclaims.get(node_claim) else {
                 continue;
             };
             if left == 0 {

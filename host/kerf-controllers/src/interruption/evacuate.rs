@@ -30,7 +30,10 @@ const REASON: &str = "interrupted";
 /// Moves every claim that ends soon on by one step.
 pub async fn advance(context: &Context) {
     let now = clock::now();
-    let claims = context.stores.nodeclaims.state();
+    let claims = context
+        .stores
+        .nodeclaims
+        .iter_saying(&[annotation::INTERRUPTION]);
     let going: Vec<(Arc<NodeClaim>, Notice)> = claims
         .into_iter()
         .filter(|claim| context.manages(&claim.spec.node_class_ref))

@@ -136,8 +136,8 @@ fn of_event(event: Announcement) -> Option<Finding> {
 /// What the conditions of Nodes announce.
 #[must_use]
 pub fn conditions(context: &Context) -> Vec<Finding> {
-    let nodes = context.stores.nodes.state();
-    nodes.iter().filter_map(|node| of_node(node)).collect()
+    let nodes = context.stores.nodes.iter_saying(&[EXPIRED]);
+    nodes.filter_map(|node| of_node(&node)).collect()
 }
 
 /// Pure.

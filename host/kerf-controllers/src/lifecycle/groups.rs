@@ -9,7 +9,7 @@ mod drive;
 mod expected;
 mod share;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
@@ -130,14 +130,12 @@ impl Launches {
         if known.len() <= GROUPS_MAX {
             return;
         }
-        let claims = context.stores.nodeclaims.state();
-        let is_open = |group: &String| {
-            claims.iter().any(|claim| {
-                claim.provider_id().is_none()
-                    && claim.annotations().get(annotation::LAUNCH_GROUP) == Some(group)
-            })
-        };
-        known.retain(|group, _| is_open(group));
+        let claims = context.stores.nodeclaims.iter();
+        let open: BTreeSet<String> = claims
+            .filter(|claim| claim.provider_id().is_none())
+            .filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP).cloned())
+            .collect();
+        known.retain(|group, _| open.contains(group));
     }
 }
 

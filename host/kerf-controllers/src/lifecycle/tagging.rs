@@ -35,10 +35,17 @@ pub async fn run(context: Arc<Context>) {
     let mut ticks = interval(EVERY);
     // By uid: the watch may lag behind what was written.
     let mut done = BTreeSet::new();
+    let mut seen = None;
     loop {
         ticks.tick().await;
-        let claims = context.stores.nodeclaims.state();
+        let claims = &context.stores.nodeclaims;
+        let changes = Some(claims.changes());
+        if seen == changes {
+            continue;
+        }
         let mut waiting: Vec<_> = claims.iter().filter(|it| is_waiting(it)).collect();
+        // What fails is tried again with the next tick.
+        seen = changes.filter(|_| waiting.is_empty());
         let uids: BTreeSet<String> = waiting.iter().filter_map(|it| it.uid()).collect();
         done.retain(|uid| uids.contains(uid));
         waiting.retain(|it| it.uid().is_some_and(|uid| !done.contains(&uid)));

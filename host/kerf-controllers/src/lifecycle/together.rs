@@ -28,30 +28,17 @@ pub(super) fn wait(claim: &NodeClaim, node: &Node, context: &Context) -> Option<
     if context.cluster.planned_pods() < PODS_MIN || !is_young(node, clock::now()) {
         return None;
     }
-    let claims = context.stores.nodeclaims.state();
-    let mut siblings = claims.iter().filter(|other| is_sibling(other, claim));
-    let is_missing = |other: &NodeClaim| {
-        let id = other.provider_id();
-        id.is_none_or(|id| context.cluster.nodes_of(id).is_empty())
-    };
-    siblings
-        .any(|other| is_missing(other))
-        .then_some(LOOK_AGAIN)
+    let made = claim.creation_timestamp()?.0;
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    let is_waiting = context
+        .cluster
+        .awaits_node_of_launch(name, made, ONE_LAUNCH);
+    is_waiting.then_some(LOOK_AGAIN)
 }
 
 fn is_young(node: &Node, now: Timestamp) -> bool {
     let created = node.creation_timestamp();
     created.is_some_and(|created| now.duration_since(created.0) < NODE_WAITS_MAX)
-}
-
-/// Whether the other was made with this one and will stay.
-fn is_sibling(other: &NodeClaim, claim: &NodeClaim) -> bool {
-    let (Some(a), Some(b)) = (other.creation_timestamp(), claim.creation_timestamp()) else {
-        return false;
-    };
-    other.metadata.name != claim.metadata.name
-        && other.metadata.deletion_timestamp.is_none()
-        && a.0.duration_since(b.0).abs() <= ONE_LAUNCH
 }
 
 #[cfg(test)]
@@ -64,18 +51,6 @@ mod tests {
             k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created.parse().unwrap()),
         );
         claim
-    }
-
-    #[test]
-    fn claims_of_one_moment_are_of_one_launch() {
-        let first = claim("a", "2026-01-01T00:00:00Z");
-
-        assert!(is_sibling(&claim("b", "2026-01-01T00:00:05Z"), &first));
-        assert!(!is_sibling(&claim("c", "2026-01-01T00:00:06Z"), &first));
-        assert!(!is_sibling(&first, &first));
-        let mut going = claim("d", "2026-01-01T00:00:00Z");
-        going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
-        assert!(!is_sibling(&going, &first));
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn touch<K: Observed>(metrics: &Metrics, spec: &Value, text: &mut String) {
         now,
     );
     let going: K = object(spec, "True", true);
-    render_kind(&[Arc::new(going)], now, text);
+    render_kind([Arc::new(going)], now, text);
 }
 
 /// A scrape in which every metric has a series.

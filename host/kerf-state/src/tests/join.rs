@@ -283,3 +283,55 @@ status:
         PlacementTarget::Node("node-2".into())
     );
 }
+
+#[test]
+fn a_launch_waits_for_the_nodes_of_its_own_moment_only() {
+    let claim = |name: &str, created: &str, more: &str| {
+        format!(
+            "
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {{name: {name}, creationTimestamp: '{created}'{more}}}
+spec:
+  nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
+  requirements: []
+status: {{providerID: cn-hangzhou.{name}}}
+"
+        )
+    };
+    let made: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let awaits = |claims: &[String]| {
+        let of_launch = |claim: &str| {
+            cluster(&claims.join("")).awaits_node_of_launch(
+                claim,
+                made,
+                SignedDuration::from_secs(5),
+            )
+        };
+        of_launch("a")
+    };
+    let own = claim("a", "2026-01-01T00:00:00Z", "");
+    let going = ", deletionTimestamp: '2026-01-01T00:00:09Z', finalizers: [f]";
+    let joined = format!(
+        "{}{}",
+        claim("b", "2026-01-01T00:00:01Z", ""),
+        "
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b}
+spec: {providerID: cn-hangzhou.b}
+"
+    );
+
+    assert!(!awaits(std::slice::from_ref(&own)), "of itself");
+    for (other, expected) in [
+        (claim("b", "2026-01-01T00:00:05Z", ""), true),
+        (claim("b", "2026-01-01T00:00:06Z", ""), false),
+        (claim("b", "2026-01-01T00:00:01Z", going), false),
+        (joined, false),
+    ] {
+        assert_eq!(awaits(&[own.clone(), other.clone()]), expected, "{other}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What the API said that types cost, to this account. It is asked piece by piece ([`crate::provider::Provider::ask_price`]),
 //! and what was learnt is published seldom. An old figure stays: it is nearer to what is paid than any list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +17,11 @@ pub(crate) const CURRENCY: &str = "CNY";
 /// How far apart publications are at least. Each makes the lists of all classes anew and asks the policies about prices
 /// again, some 100 ms of work; the spot market itself moves by the hour.
 const PUBLISHED_EVERY: SignedDuration = SignedDuration::from_mins(10);
+
+/// How far a price may be from the list price of its type, downwards and upwards. Accounts pay a tenth of it and spot a tenth of
+/// that at the least, and lists are two years old at most: what is further off is a mistake, and one instance type for
+/// nothing would draw the whole fleet to it.
+const BELIEVED: (f64, f64) = (0.01, 20.0);
 
 /// Prices that were asked, all of them known. As many as the region has types and zones at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,6 +101,16 @@ struct State {
     published: Arc<LivePrices>,
     published_at: Option<Timestamp>,
     has_warned: bool,
+    /// Types whose last answer was not believed.
+    strange: BTreeSet<String>,
+}
+
+/// A type that was asked about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'a str,
+    /// Its public price per hour, where there is one.
+    pub(crate) list: Option<f64>,
 }
 
 impl LiveStore {
@@ -117,17 +132,17 @@ impl LiveStore {
     /// Takes in an answer; whether it was a price. What is none changes nothing.
     pub(crate) fn learn_on_demand(
         &self,
-        instance_type: &str,
+        asked: Asked<'_>,
         answer: Option<&HourlyPrice>,
         now: Timestamp,
     ) -> bool {
         self.with(|state| {
-            let Some(price) = answer.and_then(|it| state.usable(it)) else {
+            let Some(price) = answer.and_then(|it| state.usable(asked, it)) else {
                 return false;
             };
             let known = &mut state.learnt.on_demand;
-            known.insert(instance_type.to_owned(), price);
-            state.note(CapacityType::OnDemand, instance_type, now);
+            known.insert(asked.name.to_owned(), price);
+            state.note(CapacityType::OnDemand, asked.name, now);
             true
         })
     }
@@ -135,14 +150,15 @@ impl LiveStore {
     /// As [`Self::learn_on_demand`], for all zones together: one that is missing sells no spot instances of the type.
     pub(crate) fn learn_spot(
         &self,
-        instance_type: &str,
+        asked: Asked<'_>,
         answer: &[SpotPrice],
         now: Timestamp,
     ) -> bool {
+        let instance_type = asked.name;
         self.with(|state| {
             let rows = answer.iter();
             let usable: Vec<(&str, Price)> = rows
-                .filter_map(|row| Some((row.zone_id.as_str(), state.usable(&row.price)?)))
+                .filter_map(|row| Some((row.zone_id.as_str(), state.usable(asked, &row.price)?)))
                 .collect();
             if usable.is_empty() {
                 return false;
@@ -184,14 +200,34 @@ impl LiveStore {
 
 impl State {
     /// The price that an answer tells, if it is one that can be compared with others.
-    fn usable(&mut self, answer: &HourlyPrice) -> Option<Price> {
+    fn usable(&mut self, asked: Asked<'_>, answer: &HourlyPrice) -> Option<Price> {
         if answer.currency != CURRENCY {
             if !std::mem::replace(&mut self.has_warned, true) {
                 warn!(currency = %answer.currency, "prices are told in another currency than {CURRENCY}; list prices are used instead");
             }
             return None;
         }
-        Some(Price::from_per_hour(answer.amount)).filter(|it| it.is_known())
+        let price = Some(Price::from_per_hour(answer.amount)).filter(|it| it.is_known())?;
+        self.is_believed(asked, answer.amount).then_some(price)
+    }
+
+    fn is_believed(&mut self, asked: Asked<'_>, amount: f64) -> bool {
+        let Asked { name, list } = asked;
+        let (least, most) = BELIEVED;
+        let strange = list.filter(|list| !(list * least..=list * most).contains(&amount));
+        let Some(list) = strange else {
+            self.strange.remove(name);
+            return true;
+        };
+        if self.strange.insert(name.to_owned()) {
+            warn!(
+                instance_type = name,
+                amount,
+                list,
+                "the price that was told is far from the list price and is not believed; what was known before stays. hint: --price-catalog gives prices that are used as they are"
+            );
+        }
+        false
     }
 
     fn note(&mut self, capacity_type: CapacityType, instance_type: &str, now: Timestamp) {
@@ -218,6 +254,10 @@ mod tests {
         }
     }
 
+    fn asked(name: &str) -> Asked<'_> {
+        Asked { name, list: None }
+    }
+
     fn spot(zone: &str, amount: f64) -> SpotPrice {
         SpotPrice {
             zone_id: zone.to_owned(),
@@ -228,7 +268,7 @@ mod tests {
     #[test]
     fn what_is_no_price_in_our_currency_changes_nothing() {
         let store = LiveStore::default();
-        assert!(store.learn_on_demand("a", Some(&price(CURRENCY, 2.0)), NOON));
+        assert!(store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.0)), NOON));
 
         for (currency, amount) in [
             (CURRENCY, 0.0),
@@ -238,12 +278,12 @@ mod tests {
             ("USD", 1.0),
             ("", 1.0),
         ] {
-            assert!(!store.learn_on_demand("a", Some(&price(currency, amount)), after(1)));
+            assert!(!store.learn_on_demand(asked("a"), Some(&price(currency, amount)), after(1)));
             let mut row = spot("h", amount);
             currency.clone_into(&mut row.price.currency);
-            assert!(!store.learn_spot("a", &[row], after(1)), "{amount}");
+            assert!(!store.learn_spot(asked("a"), &[row], after(1)), "{amount}");
         }
-        assert!(!store.learn_on_demand("a", None, after(1)));
+        assert!(!store.learn_on_demand(asked("a"), None, after(1)));
 
         assert!(store.publish(true, after(1)));
         let expected = LivePrices::default().with_on_demand("a", 2.0);
@@ -253,10 +293,36 @@ mod tests {
     }
 
     #[test]
+    fn a_price_that_cannot_be_leaves_what_was_known() {
+        let store = LiveStore::default();
+        let of_list = Asked {
+            name: "a",
+            list: Some(4.0),
+        };
+        assert!(store.learn_on_demand(of_list, Some(&price(CURRENCY, 0.4)), NOON));
+        assert!(store.learn_spot(of_list, &[spot("h", 0.05)], NOON));
+
+        for amount in [0.000_1, 0.039, 81.0, 4000.0] {
+            assert!(!store.learn_on_demand(of_list, Some(&price(CURRENCY, amount)), after(1)));
+            assert!(
+                !store.learn_spot(of_list, &[spot("h", amount)], after(1)),
+                "{amount}"
+            );
+        }
+
+        store.publish(true, NOON);
+        let known = store.published();
+        let of = |capacity_type| known.price("a", "h", capacity_type).unwrap().per_hour();
+        assert_eq!(of(CapacityType::OnDemand), Some(0.4));
+        assert_eq!(of(CapacityType::Spot), Some(0.05));
+        assert!(store.learn_on_demand(of_list, Some(&price(CURRENCY, 0.5)), after(2)));
+    }
+
+    #[test]
     fn a_zone_that_no_longer_sells_a_type_as_spot_loses_its_price() {
         let store = LiveStore::default();
-        store.learn_spot("a", &[spot("h", 1.0), spot("i", 2.0)], NOON);
-        store.learn_spot("a", &[spot("i", 3.0), spot("j", 0.0)], NOON);
+        store.learn_spot(asked("a"), &[spot("h", 1.0), spot("i", 2.0)], NOON);
+        store.learn_spot(asked("a"), &[spot("i", 3.0), spot("j", 0.0)], NOON);
         store.publish(true, NOON);
 
         let expected = LivePrices::default().with_spot("a", "i", 3.0);
@@ -271,7 +337,7 @@ mod tests {
     fn the_first_publication_waits_for_the_round_or_ten_minutes() {
         let store = LiveStore::default();
         assert!(!store.publish(true, NOON), "nothing was learnt");
-        store.learn_on_demand("a", Some(&price(CURRENCY, 2.0)), NOON);
+        store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.0)), NOON);
 
         assert!(!store.publish(false, after(9)));
         assert!(store.publish(false, after(10)));
@@ -280,11 +346,11 @@ mod tests {
     #[test]
     fn later_ones_come_every_ten_minutes_and_only_with_something_new() {
         let store = LiveStore::default();
-        store.learn_on_demand("a", Some(&price(CURRENCY, 2.0)), NOON);
+        store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.0)), NOON);
         assert!(store.publish(true, NOON));
         let first = store.published();
 
-        store.learn_on_demand("a", Some(&price(CURRENCY, 2.0)), after(20));
+        store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.0)), after(20));
         assert!(!store.publish(true, after(20)), "it says the same");
         assert!(Arc::ptr_eq(&first, &store.published()));
         assert_eq!(
@@ -293,9 +359,9 @@ mod tests {
             "confirmed"
         );
 
-        store.learn_on_demand("a", Some(&price(CURRENCY, 2.5)), after(20));
+        store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.5)), after(20));
         assert!(store.publish(true, after(20)));
-        store.learn_on_demand("a", Some(&price(CURRENCY, 2.0)), after(21));
+        store.learn_on_demand(asked("a"), Some(&price(CURRENCY, 2.0)), after(21));
         assert!(!store.publish(true, after(29)));
         assert!(store.publish(true, after(30)));
     }

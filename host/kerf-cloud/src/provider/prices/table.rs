@@ -19,7 +19,10 @@ const REGION_COLUMNS: [(&str, &str); 4] = [
 static TABLE: LazyLock<BTreeMap<String, [f64; REGION_COLUMNS.len()]>> = LazyLock::new(read_table);
 
 /// The list price of a type, in CNY per hour and more than zero: the region's own, else another region's as an estimate.
-pub(super) fn list_price(region_id: &str, instance_type: &str) -> Option<(f64, PriceSource)> {
+pub(in crate::provider) fn list_price(
+    region_id: &str,
+    instance_type: &str,
+) -> Option<(f64, PriceSource)> {
     let prices = TABLE.get(instance_type)?;
     let of_region = REGION_COLUMNS
         .iter()

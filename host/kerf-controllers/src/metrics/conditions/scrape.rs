@@ -13,16 +13,17 @@ use crate::stores::Stores;
 #[must_use]
 pub fn render(stores: &Stores, now: Timestamp) -> String {
     let mut out = String::new();
-    render_kind(&stores.nodeclaims.state(), now, &mut out);
-    render_kind(&stores.nodepools.state(), now, &mut out);
-    render_kind(&stores.nodes.state(), now, &mut out);
-    render_kind(&stores.node_classes.state(), now, &mut out);
-    render_kind(&stores.buffers.state(), now, &mut out);
+    render_kind(stores.nodeclaims.iter(), now, &mut out);
+    render_kind(stores.nodepools.state(), now, &mut out);
+    render_kind(stores.nodes.iter(), now, &mut out);
+    render_kind(stores.node_classes.state(), now, &mut out);
+    render_kind(stores.buffers.state(), now, &mut out);
     out
 }
 
+/// Each object is looked at once: they are many, and read from text.
 pub(in crate::metrics) fn render_kind<K: Observed>(
-    objects: &[Arc<K>],
+    objects: impl IntoIterator<Item = Arc<K>>,
     now: Timestamp,
     out: &mut String,
 ) {
@@ -30,41 +31,43 @@ pub(in crate::metrics) fn render_kind<K: Observed>(
     let age = |since: Timestamp| now.duration_since(since).as_secs_f64().max(0.0);
     let current = format!("operator_{kind}_status_condition_current_status_seconds");
     let count = format!("operator_{kind}_status_condition_count");
-    let has_conditions = objects.iter().any(|it| !it.said().is_empty());
-    for (name, help) in [
-        (&current, "For how long a condition has had its status"),
-        (&count, "Conditions of objects as they are now; always 1"),
-    ] {
-        if has_conditions {
-            text::head(name, "gauge", help, out);
-        }
-        for object in objects {
-            let more = object.more_labels();
-            for condition in object.said() {
-                let own = [
-                    ("type", condition.type_),
-                    ("status", condition.status),
-                    ("reason", condition.reason),
-                ];
-                let value = if *name == current {
-                    age(condition.since)
-                } else {
-                    1.0
-                };
-                text::sample(name, named(&**object, &own, &more), value, out);
-            }
-        }
-    }
-    let terminating = |it: &&Arc<K>| it.meta().deletion_timestamp.is_some();
-    let name = format!("operator_{kind}_termination_current_time_seconds");
-    if objects.iter().any(|it| terminating(&it)) {
-        text::head(&name, "gauge", "For how long an object has been going", out);
-    }
-    for object in objects.iter().filter(terminating) {
-        let since = object.meta().deletion_timestamp.as_ref().map(|it| it.0);
-        let value = since.map_or(0.0, age);
+    let going = format!("operator_{kind}_termination_current_time_seconds");
+    let mut ages = String::new();
+    let mut ones = String::new();
+    let mut ends = String::new();
+    for object in objects {
         let more = object.more_labels();
-        text::sample(&name, named(&**object, &[], &more), value, out);
+        for condition in object.said() {
+            let own = [
+                ("type", condition.type_),
+                ("status", condition.status),
+                ("reason", condition.reason),
+            ];
+            let labels = named(&*object, &own, &more);
+            text::sample(&count, labels.clone(), 1.0, &mut ones);
+            text::sample(&current, labels, age(condition.since), &mut ages);
+        }
+        if let Some(since) = &object.meta().deletion_timestamp {
+            text::sample(&going, named(&*object, &[], &more), age(since.0), &mut ends);
+        }
+    }
+    for (name, help, samples) in [
+        (
+            &current,
+            "For how long a condition has had its status",
+            &ages,
+        ),
+        (
+            &count,
+            "Conditions of objects as they are now; always 1",
+            &ones,
+        ),
+        (&going, "For how long an object has been going", &ends),
+    ] {
+        if !samples.is_empty() {
+            text::head(name, "gauge", help, out);
+            out.push_str(samples);
+        }
     }
 }
 

@@ -1,0 +1,218 @@
+//! Objects as the API server last told them, kept as squeezed text.
+//!
+//! A NodeClaim with its labels and conditions is 15 KB as an object and 3 KB as text, most of which stands in the claim
+//! before it as well: squeezed against that pattern, some hundred bytes are left. An object is read anew for each look
+//! at it, which takes some ten microseconds; who looks at all of them looks at one after the other.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt};
+use memchr::memmem::Finder;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use self::squeezed::{Press, Squeezed};
+use crate::watch::Watched;
+
+mod named;
+mod squeezed;
+
+pub use self::named::Named;
+
+/// What is kept of a kind without namespaces. Clones look at the same objects.
+pub struct Kept<K: Watched> {
+    objects: Arc<RwLock<Objects>>,
+    names: Store<Named<K>>,
+}
+
+type ByName = BTreeMap<Box<str>, Arc<Squeezed>>;
+
+#[derive(Default)]
+struct Objects {
+    by_name: ByName,
+    changes: u64,
+}
+
+impl<K: Watched> Clone for Kept<K> {
+    fn clone(&self) -> Self {
+        Self {
+            objects: Arc::clone(&self.objects),
+            names: self.names.clone(),
+        }
+    }
+}
+
+impl<K: Watched> Debug for Kept<K> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
+
+/// Takes in what a watch tells.
+pub trait Keeper<K>: Send {
+    /// Takes in one event.
+    fn take_in(&mut self, event: &Event<K>);
+}
+
+impl<K: Watched> Keeper<K> for Writer<K> {
+    fn take_in(&mut self, event: &Event<K>) {
+        self.apply_watcher_event(event);
+    }
+}
+
+/// Fills a [`Kept`].
+pub struct KeptWriter<K: Watched> {
+    kept: Kept<K>,
+    press: Press,
+    listing: ByName,
+    names: Writer<Named<K>>,
+}
+
+impl<K: Watched> Debug for KeptWriter<K> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptWriter").finish_non_exhaustive()
+    }
+}
+
+/// An empty store, and what fills it.
+#[must_use]
+pub fn store<K: Watched>() -> (Kept<K>, KeptWriter<K>) {
+    let (names, names_writer) = reflector::store();
+    let kept = Kept {
+        objects: Arc::default(),
+        names,
+    };
+    let writer = KeptWriter {
+        kept: kept.clone(),
+        press: Press::default(),
+        listing: ByName::new(),
+        names: names_writer,
+    };
+    (kept, writer)
+}
+
+impl<K: Watched> Kept<K> {
+    /// The object of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<K>> {
+        let squeezed = self.read(|it| it.by_name.get(name).cloned())?;
+        parsed(squeezed.text())
+    }
+
+    /// All that are there now, by name. Each is read when its turn comes, so that no two need be in memory.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let all: Vec<Arc<Squeezed>> = self.read(|it| it.by_name.values().cloned().collect());
+        all.into_iter()
+            .filter_map(|squeezed| parsed(squeezed.text()))
+    }
+
+    /// Those that say one of the words anywhere in their text, which is a tenth of the work of reading them. The caller looks
+    /// at where they say it.
+    pub fn iter_saying(&self, words: &[&'static str]) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let words: Vec<Finder<'static>> = words.iter().map(|word| Finder::new(*word)).collect();
+        let all: Vec<Arc<Squeezed>> = self.read(|it| it.by_name.values().cloned().collect());
+        let says = move |text: &[u8]| words.iter().any(|word| word.find(text).is_some());
+        all.into_iter().filter_map(move |squeezed| {
+            let text = squeezed.text();
+            match &text {
+                Ok(text) if !says(text) => None,
+                _ => parsed(text),
+            }
+        })
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.read(|it| it.by_name.is_empty())
+    }
+
+    /// Another number after each change; who has seen this one need not look again.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.read(|it| it.changes)
+    }
+
+    /// The names, which are all that a queue of work looks at.
+    #[must_use]
+    pub fn names(&self) -> Store<Named<K>> {
+        self.names.clone()
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Objects) -> T) -> T {
+        look(&self.objects.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// None only when what we have written ourselves cannot be read, which is told and stops nobody.
+fn parsed<K: DeserializeOwned>(text: Result<Vec<u8>, String>) -> Option<Arc<K>> {
+    let read =
+        text.and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+    match read {
+        Ok(object) => Some(Arc::new(object)),
+        Err(error) => {
+            tracing::error!(%error, "an object that was kept cannot be read and is passed over; hint: this is a bug, restart kerf and report it");
+            None
+        }
+    }
+}
+
+impl<K: Watched + Serialize> Keeper<K> for KeptWriter<K> {
+    fn take_in(&mut self, event: &Event<K>) {
+        match event {
+            Event::Init => self.listing.clear(),
+            Event::InitApply(object) => {
+                if let Some(squeezed) = self.squeeze(object) {
+                    self.listing.insert(name_of(object), squeezed);
+                }
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listing);
+                self.change(|by_name| *by_name = listed);
+            }
+            Event::Apply(object) => {
+                if let Some(squeezed) = self.squeeze(object) {
+                    self.change(|by_name| by_name.insert(name_of(object), squeezed));
+                }
+            }
+            Event::Delete(object) => self.change(|by_name| by_name.remove(&name_of(object))),
+        };
+        self.names.apply_watcher_event(&named::event(event));
+    }
+}
+
+impl<K: Watched + Serialize> KeptWriter<K> {
+    fn squeeze(&mut self, object: &K) -> Option<Arc<Squeezed>> {
+        match serde_json::to_vec(object) {
+            Ok(text) => Some(Arc::new(self.press.squeeze(&text))),
+            Err(error) => {
+                tracing::error!(kind = %K::kind(&()), object = %object.name_any(), %error, "an object cannot be written as text and stays as it was; hint: this is a bug, report it");
+                None
+            }
+        }
+    }
+}
+
+impl<K: Watched> KeptWriter<K> {
+    fn change<T>(&self, change: impl FnOnce(&mut ByName) -> T) {
+        let mut objects = self
+            .kept
+            .objects
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(&mut objects.by_name);
+        objects.changes = objects.changes.wrapping_add(1);
+    }
+}
+
+fn name_of<K: Resource>(object: &K) -> Box<str> {
+    object.meta().name.as_deref().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests;
