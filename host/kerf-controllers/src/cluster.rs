@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::{NodeClaimName, PodUid};
 use kerf_core::plan::PlacementTarget;
+use kerf_core::resources::Resources;
 use kerf_core::snapshot::{Settings, Snapshot};
 use kerf_state::{Catalog, Cluster};
 use tokio::sync::watch;
@@ -117,6 +118,12 @@ impl SharedCluster {
         within: SignedDuration,
     ) -> bool {
         self.read(|index| index.awaits_node_of_launch(claim, made, within))
+    }
+
+    /// How many NodeClaims of the pool stay, and what capacity they have together.
+    #[must_use]
+    pub fn pool_total(&self, pool: &str) -> (usize, Resources) {
+        self.read(|index| index.pool_total(pool))
     }
 
     /// How many pods on the Node must run elsewhere when it goes.

@@ -115,12 +115,26 @@ impl<K: Watched> Kept<K> {
     /// at where they say it.
     pub fn iter_saying(&self, words: &[&'static str]) -> impl Iterator<Item = Arc<K>> + use<K> {
         let words: Vec<Finder<'static>> = words.iter().map(|word| Finder::new(*word)).collect();
+        self.iter_where(move |text| words.iter().any(|word| word.find(text).is_some()))
+    }
+
+    /// Those in which no annotation, label or other key has the value; a few others may be among them.
+    pub fn iter_without(&self, key: &str, value: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
+        // As serde_json writes it.
+        let pair = format!("\"{key}\":\"{value}\"");
+        let pair = Finder::new(&pair).into_owned();
+        self.iter_where(move |text| pair.find(text).is_none())
+    }
+
+    fn iter_where<F: Fn(&[u8]) -> bool>(
+        &self,
+        is_wanted: F,
+    ) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let all: Vec<Arc<Squeezed>> = self.read(|it| it.by_name.values().cloned().collect());
-        let says = move |text: &[u8]| words.iter().any(|word| word.find(text).is_some());
         all.into_iter().filter_map(move |squeezed| {
             let text = squeezed.text();
             match &text {
-                Ok(text) if !says(text) => None,
+                Ok(text) if !is_wanted(text) => None,
                 _ => parsed(text),
             }
         })

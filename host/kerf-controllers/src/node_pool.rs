@@ -39,7 +39,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     let class = context.stores.node_classes.get(&ObjectRef::new(
         &pool.spec.template.spec.node_class_ref.name,
     ));
-    let members = Members::of(&pool, context.stores.nodeclaims.iter());
+    let total = context.cluster.pool_total(&pool.name_any());
     let health = health(&pool, class.as_deref(), &context.registrations);
     let seen = context
         .instance_types_of(&pool.name_any())
@@ -49,7 +49,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     wanted.status = Some(status(
         &pool,
         class.as_deref(),
-        &members,
+        &total,
         (&health, strength.as_ref()),
         clock::now(),
     ));
@@ -62,7 +62,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
     if let Some(seen) = &seen {
         warn_of_no_types(&pool, seen, &context).await;
     }
-    migrate(&wanted, &members.outdated, &context).await?;
+    migrate(&wanted, &context).await?;
     let was_ready = kerf_api::condition::is_true(pool.conditions(), condition::READY);
     patch::write(&Api::all(context.client.clone()), &*pool, &wanted).await?;
     if was_ready != kerf_api::condition::is_true(wanted.conditions(), condition::READY) {
@@ -75,7 +75,7 @@ pub async fn reconcile(pool: Arc<NodePool>, context: Arc<Context>) -> Result<Act
 fn status(
     pool: &NodePool,
     class: Option<&EcsNodeClass>,
-    members: &Members,
+    (nodes, capacity): &(usize, Resources),
     (health, strength): (&Health, Option<&Strength>),
     now: Timestamp,
 ) -> NodePoolStatus {
@@ -109,8 +109,8 @@ fn status(
         strength::set(&mut conditions, strength);
     }
     let mut status = pool.status.clone().unwrap_or_default();
-    status.resources = members.resources();
-    status.nodes = members.nodes;
+    status.resources = resources(*nodes, capacity);
+    status.nodes = i64::try_from(*nodes).unwrap_or(i64::MAX);
     status.elastic_strength = strength.map(strength::shown).or(status.elastic_strength);
     status.node_class_observed_generation = class.and_then(|class| class.metadata.generation);
     status.conditions = conditions.finish();
@@ -160,18 +160,18 @@ fn set_health(conditions: &mut Conditions, health: &Health) {
 }
 
 /// Gives claims of another version of the hash today's.
-async fn migrate(
-    pool: &NodePool,
-    outdated: &[Arc<NodeClaim>],
-    context: &Context,
-) -> Result<(), Error> {
+async fn migrate(pool: &NodePool, context: &Context) -> Result<(), Error> {
     let Some(hash) = pool.annotations().get(annotation::NODEPOOL_HASH) else {
         return Ok(());
     };
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for claim in outdated {
-        if let Some(wanted) = POOL_HASH.migrated(hash, claim) {
-            patch::write(&api, &**claim, &wanted).await?;
+    let (key, version) = POOL_HASH.version();
+    for claim in context.stores.nodeclaims.iter_without(key, version) {
+        if claim.labels().get(label::NODEPOOL) != pool.metadata.name.as_ref() {
+            continue;
+        }
+        if let Some(wanted) = POOL_HASH.migrated(hash, &claim) {
+            patch::write(&api, &*claim, &wanted).await?;
         }
     }
     Ok(())
@@ -240,56 +240,18 @@ fn causes(class: &EcsNodeClass) -> String {
     causes.join("; ")
 }
 
-/// What the pool's claims have together, those that are going not counted (Karpenter: same).
-#[derive(Debug, Default)]
-struct Members {
-    nodes: i64,
-    capacity: Resources,
-    /// Those whose hash is of another version than today's.
-    outdated: Vec<Arc<NodeClaim>>,
-}
-
-impl Members {
-    fn of(pool: &NodePool, claims: impl Iterator<Item = Arc<NodeClaim>>) -> Self {
-        let mut members = Self::default();
-        for claim in claims {
-            if claim.labels().get(label::NODEPOOL) != pool.metadata.name.as_ref() {
-                continue;
-            }
-            if claim.metadata.deletion_timestamp.is_none() {
-                members.count(&claim);
-            }
-            if POOL_HASH.is_outdated(&claim) {
-                members.outdated.push(claim);
-            }
-        }
-        members
-    }
-
-    fn count(&mut self, claim: &NodeClaim) {
-        self.nodes += 1;
-        for (name, amount) in claim.status.iter().flat_map(|status| &status.capacity) {
-            if let Ok(amount) = kerf_core::quantity::Quantity::parse(&amount.0) {
-                let amount = kerf_core::resources::amount_of(name, amount);
-                let sum = self.capacity.amount(name).saturating_add(amount);
-                self.capacity.set(name, sum);
-            }
-        }
-    }
-
-    fn resources(&self) -> BTreeMap<String, Quantity> {
-        let sum = &self.capacity;
-        let mut resources: BTreeMap<String, Quantity> = COMMON
+fn resources(nodes: usize, capacity: &Resources) -> BTreeMap<String, Quantity> {
+    let mut resources: BTreeMap<String, Quantity> = COMMON
+        .iter()
+        .map(|name| ((*name).to_owned(), quantity(name, capacity.amount(name))))
+        .collect();
+    resources.extend(
+        capacity
             .iter()
-            .map(|name| ((*name).to_owned(), quantity(name, sum.amount(name))))
-            .collect();
-        resources.extend(
-            sum.iter()
-                .map(|(name, amount)| (name.to_owned(), quantity(name, amount))),
-        );
-        resources.insert(NODES.to_owned(), Quantity(self.nodes.to_string()));
-        resources
-    }
+            .map(|(name, amount)| (name.to_owned(), quantity(name, amount))),
+    );
+    resources.insert(NODES.to_owned(), Quantity(nodes.to_string()));
+    resources
 }
 
 fn quantity(name: &str, amount: i64) -> Quantity {
@@ -356,38 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_counts_its_own_claims_that_stay() {
-        let claim = |pool: &str, cpu: &str| {
-            let mut claim = NodeClaim::new("x", Default::default());
-            claim
-                .labels_mut()
-                .insert(label::NODEPOOL.to_owned(), pool.to_owned());
-            claim
-                .status
-                .get_or_insert_default()
-                .capacity
-                .insert("cpu".to_owned(), Quantity(cpu.to_owned()));
-            claim
-        };
-        let mut going = claim("general", "64");
-        going.metadata.deletion_timestamp = Some(
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH),
-        );
-        let claims = [
-            claim("general", "2"),
-            claim("general", "1500m"),
-            claim("other", "8"),
-            going,
-        ]
-        .map(Arc::new);
+    fn a_pool_shows_the_common_resources_also_where_it_has_none() {
+        let mut capacity = Resources::default();
+        capacity.set("cpu", 3_500);
 
-        let members = Members::of(&pool("general"), claims.into_iter());
-        let resources = members.resources();
+        let shown = resources(2, &capacity);
 
-        assert_eq!((members.nodes, members.outdated.len()), (2, 3));
-        assert_eq!(resources["cpu"].0, "3500m");
-        assert_eq!(resources["memory"].0, "0");
-        assert_eq!(resources["nodes"].0, "2");
+        let shown = ["cpu", "memory", "nodes"].map(|name| shown[name].0.as_str());
+        assert_eq!(shown, ["3500m", "0", "2"]);
     }
 
     #[test]
@@ -402,7 +340,7 @@ mod tests {
         pool.status = Some(status(
             &pool,
             None,
-            &Members::default(),
+            &(0, Resources::default()),
             (&first, None),
             Timestamp::UNIX_EPOCH,
         ));

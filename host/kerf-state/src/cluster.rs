@@ -12,6 +12,7 @@ use kerf_core::instance_type::InstanceType;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
 use kerf_core::pod::{Pod, PodSpec, TopologySpread};
+use kerf_core::resources::Resources;
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
 
@@ -198,6 +199,17 @@ impl Cluster {
             let id = entry.provider_id();
             id.is_none_or(|id| self.node_ids.names(id).next().is_none())
         })
+    }
+
+    /// How many NodeClaims of the pool stay, and what capacity they have together (Karpenter: same).
+    #[must_use]
+    pub fn pool_total(&self, pool: &str) -> (usize, Resources) {
+        let mut capacity = Resources::default();
+        let members = self.node_claims.values().filter(|it| it.stays_in(pool));
+        let count = members
+            .map(|member| member.add_capacity(&mut capacity))
+            .count();
+        (count, capacity)
     }
 
     /// How many pods on the Node must run elsewhere when it goes.

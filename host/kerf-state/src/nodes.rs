@@ -149,6 +149,16 @@ impl NodeEntry {
 }
 
 impl NodeClaimEntry {
+    pub(crate) fn stays_in(&self, pool: &str) -> bool {
+        !self.is_deleting && self.pool.as_deref() == Some(pool)
+    }
+
+    pub(crate) fn add_capacity(&self, sum: &mut Resources) {
+        for (name, amount) in self.capacity.iter() {
+            sum.set(name, sum.amount(name).saturating_add(amount));
+        }
+    }
+
     /// Whether it was made within that time of the moment and stays.
     pub(crate) fn is_of_launch(&self, made: Timestamp, within: SignedDuration) -> bool {
         let is_near = |at: Timestamp| at.duration_since(made).abs() <= within;

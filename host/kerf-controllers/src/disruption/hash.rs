@@ -48,20 +48,21 @@ impl HashKeys {
         (version == self.current).then_some(hash)
     }
 
-    /// Whether the claim's hash is of another version than today's.
+    /// The annotation with the version of a hash, and today's version.
     #[must_use]
-    pub fn is_outdated(&self, claim: &NodeClaim) -> bool {
-        claim
-            .annotations()
-            .get(self.version)
-            .is_none_or(|version| version != self.current)
+    pub fn version(&self) -> (&'static str, &'static str) {
+        (self.version, self.current)
     }
 
     /// The claim with today's version of the hash, none when it has it: what had drifted stays so, and nothing drifts
     /// by an update of the controller (Karpenter: same).
     #[must_use]
     pub fn migrated(&self, hash: &str, claim: &NodeClaim) -> Option<NodeClaim> {
-        if !self.is_outdated(claim) {
+        let is_current = claim
+            .annotations()
+            .get(self.version)
+            .is_some_and(|version| version == self.current);
+        if is_current {
             return None;
         }
         let mut claim = claim.clone();

@@ -39,6 +39,14 @@ fn an_object_is_read_as_it_was_told() {
         let saying = kept.iter_saying(&["nothing", word]).map(|it| it.name_any());
         assert_eq!(saying.collect::<Vec<_>>(), expected, "{word}");
     }
+    for (value, expected) in [
+        ("cn-hangzhou.a", vec!["b"]),
+        ("cn-hangzhou", vec!["a", "b"]),
+    ] {
+        let without = kept.iter_without("providerID", value);
+        let without: Vec<String> = without.map(|it| it.name_any()).collect();
+        assert_eq!(without, expected, "{value}");
+    }
 }
 
 #[test]

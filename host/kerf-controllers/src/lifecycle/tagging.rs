@@ -43,7 +43,8 @@ pub async fn run(context: Arc<Context>) {
         if seen == changes {
             continue;
         }
-        let mut waiting: Vec<_> = claims.iter().filter(|it| is_waiting(it)).collect();
+        let untagged = claims.iter_without(annotation::TAGGED, TAGGED);
+        let mut waiting: Vec<_> = untagged.filter(|it| is_waiting(it)).collect();
         // What fails is tried again with the next tick.
         seen = changes.filter(|_| waiting.is_empty());
         let uids: BTreeSet<String> = waiting.iter().filter_map(|it| it.uid()).collect();

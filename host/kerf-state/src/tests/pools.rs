@@ -193,3 +193,36 @@ fn budgets_follow_the_clocks_of_the_pools_time_zone_and_close_when_it_is_none() 
     assert_eq!(allowed("UTC", "2026-08-20T09:30:00Z"), (2, 0));
     assert_eq!(allowed("Asia/Shanghai", "2026-08-20T12:00:00Z"), (0, 1));
 }
+
+#[test]
+fn a_pool_counts_its_own_claims_that_stay() {
+    let claim = |name: &str, pool: &str, cpu: &str, more: &str| {
+        format!(
+            "
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {{name: {name}, labels: {{karpenter.sh/nodepool: {pool}}}{more}}}
+spec:
+  nodeClassRef: {{group: karpenter.alibabacloud.com, kind: ECSNodeClass, name: default}}
+  requirements: []
+status: {{capacity: {{cpu: {cpu}}}}}
+"
+        )
+    };
+    let going = ", deletionTimestamp: '2026-01-01T00:00:09Z', finalizers: [f]";
+    let cluster = cluster(
+        &[
+            claim("a", "general", "'2'", ""),
+            claim("b", "general", "1500m", ""),
+            claim("c", "other", "'8'", ""),
+            claim("d", "general", "'64'", going),
+        ]
+        .concat(),
+    );
+
+    let (nodes, capacity) = cluster.pool_total("general");
+
+    assert_eq!((nodes, capacity.amount("cpu")), (2, 3_500));
+    assert_eq!(cluster.pool_total("empty").0, 0);
+}
