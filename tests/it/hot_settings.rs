@@ -46,6 +46,9 @@ fn pods_in_a_window_of_ten_minutes_are_planned_as_soon_as_it_is_made_shorter() {
     assert_eq!(claims_in_the_window, 0);
     assert!(lines(&stage, "batch closed") > 0, "the level did not hold");
     for problem in ["BATCH_IDLE_DURATION: \"soon\"", "\"loud\" is not known"] {
+        stage.until(problem, || async {
+            (lines(&stage, problem) > 0).then_some(())
+        });
         assert_eq!(lines(&stage, problem), 1, "{problem}");
     }
     let told = note(&stage, "ConfigMap", "kerf-hot-settings", "InvalidObject");
