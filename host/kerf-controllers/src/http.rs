@@ -105,7 +105,10 @@ async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, Statu
         false => served.started.elapsed().as_secs_f64(),
     };
     served.context.metrics.state_unsynced_time.set(unsynced);
-    let state = state(&served.context, is_ready);
+    // Hundreds of objects are read for it, and the runtime's threads have a lease to renew.
+    let context = Arc::clone(&served.context);
+    let state = tokio::task::spawn_blocking(move || state(&context, is_ready)).await;
+    let state = state.unwrap_or(Err(fmt::Error));
     let text = state.and_then(|mut more| {
         more.push_str(&requests::render(&served.context.cloud.request_stats()));
         served.context.metrics.render(&more, clock::now())

@@ -150,7 +150,8 @@ pub async fn reconcile(class: Arc<EcsNodeClass>, context: Arc<Context>) -> Resul
 /// Gives claims of another version of the hash today's.
 async fn migrate(class: &str, hash: &str, context: &Context) -> Result<(), Error> {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let claims = context.stores.nodeclaims.iter();
+    let (key, version) = CLASS_HASH.version();
+    let claims = context.stores.nodeclaims.iter_without(key, version);
     let is_of_class = |claim: &Arc<NodeClaim>| {
         let reference = &claim.spec.node_class_ref;
         adoption::is_ours(reference) && reference.name == class

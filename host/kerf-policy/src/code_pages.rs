@@ -94,8 +94,8 @@ fn advise(range: &Range<usize>, advice: MmapAdvise) -> io::Result<()> {
     let Some(start) = NonNull::new(start) else {
         return Ok(());
     };
-    // SAFETY: the range is code or constants of the running program's file, which stays mapped for the life of the process. It cannot be
-    // written, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
+    // SAFETY: the range is code or constants of the running program's file, which stays mapped for the life of the process. Nobody but a
+    // debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
     // the same bytes again, and MADV_RANDOM changes no byte.
     unsafe { madvise(start, range.len(), advice) }.map_err(io::Error::from)
 }
@@ -187,16 +187,17 @@ Rss:                 512 kB
 
     #[test]
     fn a_process_goes_on_after_its_code_went() {
-        let pages = CodePages::find().unwrap();
         let count = || {
-            std::fs::read_to_string("/proc/self/maps")
-                .unwrap()
-                .lines()
-                .count()
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            maps.lines().count()
         };
+        let before = count();
 
-        assert!(!pages.0.is_empty());
-        assert!(count() > 100, "{}", count());
+        let pages = CodePages::find().unwrap();
+
+        let windows: usize = pages.0.iter().map(|it| windows(it).count()).sum();
+        assert!(windows > 50, "{windows}");
+        assert!(count() >= before + windows / 2, "{before} {}", count());
         pages.give_back().unwrap();
         pages.give_back().unwrap();
         assert_eq!(mappings(SMAPS).len(), 5);

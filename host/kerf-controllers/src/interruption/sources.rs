@@ -19,6 +19,8 @@ const CONTROLLER: &str = "interruption";
 
 /// What ACK's node problem detector writes on a spot node whose instance metadata says that it goes.
 const EXPIRED: &str = "InstanceExpired";
+/// Where it is true, in the text of a Node: a node problem detector writes the condition on every Node, mostly as false.
+const IS_EXPIRED: &str = "\"status\":\"True\",\"type\":\"InstanceExpired\"";
 
 /// One instance that something was announced for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +138,7 @@ fn of_event(event: Announcement) -> Option<Finding> {
 /// What the conditions of Nodes announce.
 #[must_use]
 pub fn conditions(context: &Context) -> Vec<Finding> {
-    let nodes = context.stores.nodes.iter_saying(&[EXPIRED]);
+    let nodes = context.stores.nodes.iter_saying(&[IS_EXPIRED]);
     nodes.filter_map(|node| of_node(&node)).collect()
 }
 
@@ -164,6 +166,7 @@ fn of_node(node: &Node) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{NodeCondition, NodeStatus};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
 
@@ -210,6 +213,23 @@ mod tests {
             ..NodeStatus::default()
         });
         node
+    }
+
+    #[test]
+    fn a_node_says_in_its_text_that_the_condition_is_true() {
+        for (status, expected) in [("True", true), ("False", false)] {
+            let mut node = node("spot", status);
+            let conditions = node.status.iter_mut().flat_map(|it| &mut it.conditions);
+            for condition in conditions.flatten() {
+                condition.reason = Some("InstanceToBeTerminated".to_owned());
+                condition.message = Some("soon".to_owned());
+                condition.last_heartbeat_time = Some(Time(Timestamp::UNIX_EPOCH));
+                condition.last_transition_time = Some(Time(Timestamp::UNIX_EPOCH));
+            }
+            let text = serde_json::to_string(&node).unwrap();
+
+            assert_eq!(text.contains(IS_EXPIRED), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! One text squeezed against a pattern: what both have in common is told by its place in the pattern.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
-/// A text that keeps more than a third of its length is not like the pattern: it is the pattern of those that follow. What is
+/// A text that keeps more than a third of its length is not like any pattern: it is one for those that follow. What is
 /// alike keeps less than a fifth.
 const KEEPS_MAX_PERCENT: usize = 33;
+
+/// Patterns that are tried, the one that fitted last first. Nodes of several pools and machines that are not ours come in turns.
+const PATTERNS_MAX: usize = 4;
 
 /// A text with its pattern.
 pub(super) struct Squeezed {
@@ -15,27 +19,27 @@ pub(super) struct Squeezed {
 }
 
 /// Squeezes texts that are alike.
+#[derive(Default)]
 pub(super) struct Press {
-    pattern: Arc<[u8]>,
-}
-
-impl Default for Press {
-    fn default() -> Self {
-        Self {
-            pattern: Arc::new([]),
-        }
-    }
+    patterns: VecDeque<Arc<[u8]>>,
 }
 
 impl Press {
     pub(super) fn squeeze(&mut self, text: &[u8]) -> Squeezed {
-        let squeezed = Squeezed::new(text, &self.pattern);
         let keeps_max = text.len().saturating_mul(KEEPS_MAX_PERCENT) / 100;
-        if squeezed.bytes.len() <= keeps_max {
+        let fitting = self.patterns.iter().enumerate().find_map(|(idx, pattern)| {
+            let squeezed = Squeezed::new(text, pattern);
+            (squeezed.bytes.len() <= keeps_max).then_some((idx, squeezed))
+        });
+        if let Some((idx, squeezed)) = fitting {
+            self.patterns.swap(0, idx);
             return squeezed;
         }
-        self.pattern = text.into();
-        Squeezed::new(text, &self.pattern)
+        let pattern: Arc<[u8]> = text.into();
+        let squeezed = Squeezed::new(text, &pattern);
+        self.patterns.truncate(PATTERNS_MAX - 1);
+        self.patterns.push_front(pattern);
+        squeezed
     }
 }
 
@@ -91,9 +95,11 @@ mod tests {
         let first = press.squeeze(&one);
         let second = press.squeeze(&other);
         let third = press.squeeze(&other);
+        let fourth = press.squeeze(&one);
 
         assert!(!Arc::ptr_eq(&first.pattern, &second.pattern));
         assert!(Arc::ptr_eq(&second.pattern, &third.pattern));
+        assert!(Arc::ptr_eq(&first.pattern, &fourth.pattern), "by turns");
         assert_eq!(first.text().unwrap(), one);
         assert_eq!(third.text().unwrap(), other);
         assert_eq!(Press::default().squeeze(b"").text().unwrap(), b"");

@@ -126,16 +126,18 @@ impl Launches {
     }
 
     fn forget_finished(&self, context: &Context) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() <= GROUPS_MAX {
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before: BTreeSet<String> = lock().keys().cloned().collect();
+        if before.len() <= GROUPS_MAX {
             return;
         }
+        // Launches need not wait while the claims are read, so groups may come meanwhile.
         let claims = context.stores.nodeclaims.iter();
         let open: BTreeSet<String> = claims
             .filter(|claim| claim.provider_id().is_none())
             .filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP).cloned())
             .collect();
-        known.retain(|group, _| open.contains(group));
+        lock().retain(|group, _| open.contains(group) || !before.contains(group));
     }
 }
 

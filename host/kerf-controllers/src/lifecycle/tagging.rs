@@ -23,7 +23,7 @@ use crate::lifecycle::groups::Place;
 
 /// Karpenter's name for it, in metrics.
 const CONTROLLER: &str = "nodeclaim.tagging";
-/// A look at the watched claims costs nothing that shows.
+/// A look that finds nothing waits for a change of the claims, and one that finds something reads those only.
 const EVERY: Duration = Duration::from_secs(1);
 /// Calls that are under way at the same time: enough to hide the API's latency; how many a second is the client's to say.
 const CONCURRENCY: usize = 16;

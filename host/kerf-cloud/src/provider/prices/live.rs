@@ -21,7 +21,7 @@ const PUBLISHED_EVERY: SignedDuration = SignedDuration::from_mins(10);
 /// How far a price may be from the list price of its type, downwards and upwards. Accounts pay a tenth of it and spot a tenth of
 /// that at the least, and lists are two years old at most: what is further off is a mistake, and one instance type for
 /// nothing would draw the whole fleet to it.
-const BELIEVED: (f64, f64) = (0.01, 20.0);
+const BELIEVED: (f64, f64) = (0.005, 20.0);
 
 /// Prices that were asked, all of them known. As many as the region has types and zones at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ struct State {
     published_at: Option<Timestamp>,
     has_warned: bool,
     /// Types whose last answer was not believed.
-    strange: BTreeSet<String>,
+    strange: BTreeSet<(CapacityType, String)>,
 }
 
 /// A type that was asked about.
@@ -137,9 +137,12 @@ impl LiveStore {
         now: Timestamp,
     ) -> bool {
         self.with(|state| {
-            let Some(price) = answer.and_then(|it| state.usable(asked, it)) else {
+            let Some(price) = answer.and_then(|it| state.usable(it)) else {
                 return false;
             };
+            if !state.believes(CapacityType::OnDemand, asked, &[price]) {
+                return false;
+            }
             let known = &mut state.learnt.on_demand;
             known.insert(asked.name.to_owned(), price);
             state.note(CapacityType::OnDemand, asked.name, now);
@@ -147,7 +150,8 @@ impl LiveStore {
         })
     }
 
-    /// As [`Self::learn_on_demand`], for all zones together: one that is missing sells no spot instances of the type.
+    /// As [`Self::learn_on_demand`], for all zones together: one that is missing sells no spot instances of the type. With one
+    /// price that is not believed none is.
     pub(crate) fn learn_spot(
         &self,
         asked: Asked<'_>,
@@ -158,9 +162,10 @@ impl LiveStore {
         self.with(|state| {
             let rows = answer.iter();
             let usable: Vec<(&str, Price)> = rows
-                .filter_map(|row| Some((row.zone_id.as_str(), state.usable(asked, &row.price)?)))
+                .filter_map(|row| Some((row.zone_id.as_str(), state.usable(&row.price)?)))
                 .collect();
-            if usable.is_empty() {
+            let prices: Vec<Price> = usable.iter().map(|(_, price)| *price).collect();
+            if prices.is_empty() || !state.believes(CapacityType::Spot, asked, &prices) {
                 return false;
             }
             for types in state.learnt.spot.values_mut() {
@@ -200,28 +205,30 @@ impl LiveStore {
 
 impl State {
     /// The price that an answer tells, if it is one that can be compared with others.
-    fn usable(&mut self, asked: Asked<'_>, answer: &HourlyPrice) -> Option<Price> {
+    fn usable(&mut self, answer: &HourlyPrice) -> Option<Price> {
         if answer.currency != CURRENCY {
             if !std::mem::replace(&mut self.has_warned, true) {
                 warn!(currency = %answer.currency, "prices are told in another currency than {CURRENCY}; list prices are used instead");
             }
             return None;
         }
-        let price = Some(Price::from_per_hour(answer.amount)).filter(|it| it.is_known())?;
-        self.is_believed(asked, answer.amount).then_some(price)
+        Some(Price::from_per_hour(answer.amount)).filter(|it| it.is_known())
     }
 
-    fn is_believed(&mut self, asked: Asked<'_>, amount: f64) -> bool {
-        let Asked { name, list } = asked;
-        let (least, most) = BELIEVED;
-        let strange = list.filter(|list| !(list * least..=list * most).contains(&amount));
-        let Some(list) = strange else {
-            self.strange.remove(name);
+    fn believes(
+        &mut self,
+        capacity_type: CapacityType,
+        asked: Asked<'_>,
+        prices: &[Price],
+    ) -> bool {
+        let key = (capacity_type, asked.name.to_owned());
+        let Some((amount, list)) = asked.list.and_then(|list| strange(list, prices)) else {
+            self.strange.remove(&key);
             return true;
         };
-        if self.strange.insert(name.to_owned()) {
+        if self.strange.insert(key) {
             warn!(
-                instance_type = name,
+                instance_type = asked.name,
                 amount,
                 list,
                 "the price that was told is far from the list price and is not believed; what was known before stays. hint: --price-catalog gives prices that are used as they are"
@@ -235,6 +242,14 @@ impl State {
         let key = (capacity_type, instance_type.to_owned());
         self.asked_at.insert(key, now);
     }
+}
+
+/// The first price that is too far from the list's, and that one.
+fn strange(list: f64, prices: &[Price]) -> Option<(f64, f64)> {
+    let (least, most) = BELIEVED;
+    let mut amounts = prices.iter().filter_map(|price| price.per_hour());
+    let amount = amounts.find(|amount| !(list * least..=list * most).contains(amount))?;
+    Some((amount, list))
 }
 
 #[cfg(test)]
@@ -302,12 +317,10 @@ mod tests {
         assert!(store.learn_on_demand(of_list, Some(&price(CURRENCY, 0.4)), NOON));
         assert!(store.learn_spot(of_list, &[spot("h", 0.05)], NOON));
 
-        for amount in [0.000_1, 0.039, 81.0, 4000.0] {
+        for amount in [0.000_1, 0.019, 81.0, 4000.0] {
             assert!(!store.learn_on_demand(of_list, Some(&price(CURRENCY, amount)), after(1)));
-            assert!(
-                !store.learn_spot(of_list, &[spot("h", amount)], after(1)),
-                "{amount}"
-            );
+            let rows = [spot("h", amount), spot("i", 0.06)];
+            assert!(!store.learn_spot(of_list, &rows, after(1)), "{amount}");
         }
 
         store.publish(true, NOON);
