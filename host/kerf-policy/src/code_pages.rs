@@ -27,7 +27,7 @@ struct Mapping {
 }
 
 /// What the kernel maps around a page that is touched lies within one mapping. Code that is used lies all over the program: of
-/// sixteen pages, three are touched. Four are a few thousand mappings, of the 65,530 that a process may have.
+/// sixteen pages, five are touched. Four are a few thousand mappings, of the 65,530 that a process may have.
 const WINDOW_BYTES: usize = 16 * 1024;
 
 /// The code and constants of this program that are as they are in its file.
