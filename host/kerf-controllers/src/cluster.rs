@@ -97,6 +97,12 @@ impl SharedCluster {
         }
     }
 
+    /// Moves the index together in memory; nobody can use it meanwhile.
+    pub fn repack(&self) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.repack();
+    }
+
     /// Names of the Nodes with this provider id.
     #[must_use]
     pub fn nodes_of(&self, provider_id: &str) -> Vec<String> {

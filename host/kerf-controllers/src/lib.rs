@@ -43,6 +43,7 @@ pub mod policies;
 mod prices;
 pub mod provision;
 pub mod reconciler;
+mod repack;
 pub mod repair;
 pub mod settings;
 pub mod static_capacity;

@@ -32,7 +32,7 @@ use crate::supervise::{self, Supervisor};
 use crate::termination::eviction::Refusals;
 use crate::{
     capacity_buffer, cluster::SharedCluster, disruption, garbage, http, interruption, lifecycle,
-    node_class, node_overlay, node_pool, pod_events, prices, provision, reconciler, repair,
+    node_class, node_overlay, node_pool, pod_events, prices, provision, reconciler, repack, repair,
     static_capacity, termination,
 };
 
@@ -239,6 +239,7 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     capacity_buffer::prime(context).await;
     start_reconcilers(supervisor, intake, context);
     let with = || Arc::clone(context);
+    supervisor.spawn("repack", repack::run(with()));
     supervisor.spawn("provisioner", provision::run(with()));
     supervisor.spawn("static-capacity", static_capacity::run(with()));
     supervisor.spawn("disruption", disruption::run(with()));

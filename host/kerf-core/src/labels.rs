@@ -139,6 +139,18 @@ pub fn normalize_key(key: &str) -> Cow<'_, str> {
     }
 }
 
+/// The other keys that [`normalize_key`] makes this (canonical) one.
+pub(crate) fn aliases_of(key: &str) -> impl Iterator<Item = Cow<'static, str>> {
+    let renamed = ALIASES
+        .iter()
+        .filter(move |(_, canonical)| *canonical == key);
+    let renamed = renamed.map(|(alias, _)| Cow::Borrowed(*alias));
+    let name = key
+        .strip_prefix(GROUP)
+        .and_then(|rest| rest.strip_prefix('/'));
+    renamed.chain(name.map(|name| Cow::Owned(format!("{ALIAS_DOMAIN}/{name}"))))
+}
+
 /// Whether a claim that does not define the (canonical) key can still take any value of it.
 pub fn is_well_known(key: &str) -> bool {
     WELL_KNOWN.contains(&key) || key.starts_with(DISK_TYPE_PREFIX)

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod instance_type;
 pub mod labels;
 pub mod node;
+pub mod node_labels;
 pub mod node_pool;
 pub mod overlay;
 pub mod plan;

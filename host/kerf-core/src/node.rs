@@ -8,10 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use crate::ids::{NodeClaimName, NodeName, NodePoolName};
 use crate::instance_type::CapacityType;
 use crate::labels;
+use crate::node_labels::{Found, NodeLabels};
 use crate::pod::Pod;
 use crate::preferences::OfferingKey;
+use crate::requirements::Requirements;
 use crate::resources::Resources;
-use crate::selector::Labels;
 use crate::taint::Taint;
 
 /// A node of the cluster, or a NodeClaim that will become one.
@@ -24,8 +25,7 @@ pub struct Node {
     /// The NodePool that owns it.
     pub pool: Option<NodePoolName>,
     /// Labels: the node's, or the claim's with those of its planned offering while there is no node.
-    /// Shared with the index, because of a fleet they are most of what is kept.
-    pub labels: Arc<Labels>,
+    pub labels: NodeLabels,
     /// Taints: the node's, or the claim's while it is not registered.
     pub taints: Vec<Taint>,
     /// The claim's startup taints, which are ignored until the node is initialised.
@@ -129,11 +129,6 @@ impl Replaced {
 }
 
 impl Node {
-    /// The labels, to change them: those of this node only.
-    pub fn labels_mut(&mut self) -> &mut Labels {
-        Arc::make_mut(&mut self.labels)
-    }
-
     /// The name to show: the node's, or the claim's.
     pub fn display_name(&self) -> &str {
         match (&self.name, &self.node_claim) {
@@ -155,7 +150,20 @@ impl Node {
 
     /// The zone label.
     pub fn zone(&self) -> Option<&str> {
-        self.labels.get(labels::ZONE).map(String::as_str)
+        self.labels.get(labels::ZONE)
+    }
+
+    /// What the (canonical) label key is. A node that is on its way will have its name as its host's.
+    pub(crate) fn label(&self, key: &str) -> Found<'_> {
+        match self.labels.on(key) {
+            Found::Nothing if key == labels::HOSTNAME => Found::Value(self.display_name()),
+            found @ (Found::Nothing | Found::Value(_) | Found::Contradiction) => found,
+        }
+    }
+
+    /// Whether its labels satisfy what is wanted.
+    pub(crate) fn meets(&self, wanted: &Requirements) -> bool {
+        wanted.iter().all(|it| self.label(it.key()).meets(it))
     }
 
     /// The taints that a pod must tolerate. Those that go away during start-up do not count before it is over.

@@ -157,7 +157,7 @@ impl NodePool {
 
     /// What a node was bought as, by its labels; none where that is not sold now.
     pub fn offering_of(&self, node: &Node) -> Option<&Offering> {
-        let label = |key: &str| node.labels.get(key).map(String::as_str);
+        let label = |key: &str| node.labels.get(key);
         let name = label(labels::INSTANCE_TYPE)?;
         let capacity_type = CapacityType::parse(label(labels::CAPACITY_TYPE)?)?;
         let mut types = self.instance_types.iter();

@@ -267,7 +267,7 @@ fn fleet(snapshot: &Snapshot, pool: &NodePool, words: &mut Words) -> Vec<FleetEn
     let nodes = snapshot.nodes.iter().map(|node| &**node);
     let mut kinds: BTreeMap<(&str, &str, &str), (u32, CoreResources)> = BTreeMap::new();
     for node in nodes.filter(is_of_pool) {
-        let label = |key| node.labels.get(key).map_or("", |value| &**value);
+        let label = |key| node.labels.get(key).unwrap_or_default();
         let family = family_or(label(labels::INSTANCE_FAMILY), label(labels::INSTANCE_TYPE));
         let (nodes, total) = kinds
             .entry((label(labels::ZONE), label(labels::CAPACITY_TYPE), family))

@@ -25,7 +25,7 @@ use crate::nominations::Nominations;
 use crate::pools::{self, NodeClassEntry};
 use crate::problem::{Kind, ObjectKey, ObjectProblem, Problem};
 use crate::provider_ids::{ProviderIds, bare};
-use crate::specs::Specs;
+use crate::shared::Shared;
 use crate::tracked::Tracked;
 use crate::volumes::{ClaimEntry, ClassEntry, Storage, VolumeEntry};
 use crate::waiting::{PodNews, Scheduler};
@@ -64,7 +64,7 @@ pub struct Cluster {
     pub(crate) namespaces: BTreeMap<ObjectKey, Labels>,
     pub(crate) pod_budgets: BTreeMap<ObjectKey, Arc<PodBudget>>,
     pub(crate) default_spread: DefaultSpread,
-    pub(crate) specs: Specs,
+    pub(crate) shared: Shared,
     pub(crate) node_ids: ProviderIds,
     claim_ids: ProviderIds,
     problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
@@ -194,7 +194,7 @@ impl Cluster {
         let mut siblings = self
             .node_claims
             .iter()
-            .filter(|(key, entry)| key.name != claim && entry.is_of_launch(made, within));
+            .filter(|(key, entry)| *key.name != *claim && entry.is_of_launch(made, within));
         siblings.any(|(_, entry)| {
             let id = entry.provider_id();
             id.is_none_or(|id| self.node_ids.names(id).next().is_none())
@@ -332,7 +332,7 @@ impl Cluster {
             namespaces: self
                 .namespaces
                 .iter()
-                .map(|(key, labels)| (key.name.clone(), labels.clone()))
+                .map(|(key, labels)| (key.name.to_string(), labels.clone()))
                 .collect(),
             settings,
         })
@@ -404,8 +404,8 @@ impl Cluster {
             self.node_ids
                 .set(&key.name, entry.and_then(NodeEntry::provider_id));
             if !entry.is_some_and(NodeEntry::is_leaving) {
-                self.leaving.remove(&key.name);
-            } else if self.leaving.insert(key.name.clone()) {
+                self.leaving.remove(&*key.name);
+            } else if self.leaving.insert(key.name.to_string()) {
                 self.news.left += 1;
             }
         } else if kind == Kind::NodeClaim {

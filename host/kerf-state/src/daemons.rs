@@ -9,7 +9,7 @@ use kerf_core::pod::{DaemonPod, OwnerKind, PodPhase, PodSpec};
 
 use crate::convert::pod::{PodEntry, pod_spec};
 use crate::problem::{ObjectKey, Problems};
-use crate::specs::Specs;
+use crate::shared::Shared;
 
 /// A DaemonSet in the index.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) struct DaemonEntry {
 
 pub(crate) fn daemon_set(
     daemon_set: &DaemonSet,
-    specs: &mut Specs,
+    shared: &mut Shared,
     problems: &mut Problems,
 ) -> DaemonEntry {
     let spec = daemon_set.spec.clone().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(crate) fn daemon_set(
     let converted = pod_spec(&pod, &metadata, None, OwnerKind::DaemonSet, problems);
     DaemonEntry {
         uid: Arc::from(daemon_set.metadata.uid.as_deref().unwrap_or_default()),
-        template: specs.share(converted),
+        template: shared.specs.share(converted),
     }
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn daemon_pods(
     let daemons = daemon_sets.iter().map(|(key, entry)| {
         let live = newest.get(&entry.uid).map(|entry| &entry.pod.spec);
         DaemonPod {
-            namespace: Arc::from(key.namespace.as_str()),
-            name: Arc::from(key.name.as_str()),
+            namespace: Arc::clone(&key.namespace),
+            name: Arc::clone(&key.name),
             spec: live.map_or_else(
                 || Arc::clone(&entry.template),
                 |live| merge(live, &entry.template),

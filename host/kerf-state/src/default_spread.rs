@@ -59,11 +59,11 @@ impl DefaultSpread {
         workload: Option<&Workload>,
     ) -> Option<LabelSelector> {
         let first = ObjectKey {
-            namespace: namespace.to_owned(),
-            name: String::new(),
+            namespace: namespace.into(),
+            name: Arc::default(),
         };
         let services = self.services.range(first..);
-        let services = services.take_while(|(key, _)| key.namespace == namespace);
+        let services = services.take_while(|(key, _)| *key.namespace == *namespace);
         let mut selector = LabelSelector::default();
         for (_, selected) in services {
             let is_subset = selected
@@ -75,8 +75,8 @@ impl DefaultSpread {
         }
         if let Some(Workload { kind, name }) = workload {
             let key = ObjectKey {
-                namespace: namespace.to_owned(),
-                name: name.to_string(),
+                namespace: namespace.into(),
+                name: Arc::clone(name),
             };
             if let Some(selected) = self.replication_controllers.get(&key)
                 && *kind == Kind::ReplicationController

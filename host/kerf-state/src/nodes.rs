@@ -11,6 +11,7 @@ use kerf_api::names::{annotation, condition as types, label};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::labels;
 use kerf_core::node::{Drift, Node, Replaced};
+use kerf_core::node_labels::NodeLabels;
 use kerf_core::pod::Pod;
 use kerf_core::requirement::Operator;
 use kerf_core::requirements::Requirements;
@@ -22,12 +23,13 @@ use crate::convert::{quantities, requirements, taints};
 use crate::nominations::Nominations;
 use crate::problem::{ObjectKey, Problems};
 use crate::provider_ids::{ProviderIds, bare};
+use crate::shared::Shared;
 
 /// A Node in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeEntry {
     provider_id: Option<String>,
-    labels: Arc<Labels>,
+    labels: NodeLabels,
     taints: Vec<Taint>,
     allocatable: Resources,
     capacity: Resources,
@@ -51,7 +53,7 @@ pub(crate) struct NodeClaimEntry {
     provider_id: Option<String>,
     node_name: Option<String>,
     pool: Option<String>,
-    labels: Arc<Labels>,
+    labels: NodeLabels,
     taints: Vec<Taint>,
     startup_taints: Vec<Taint>,
     requests: Resources,
@@ -72,7 +74,7 @@ pub(crate) struct NodeClaimEntry {
     replaced: Vec<Replaced>,
 }
 
-pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
+pub(crate) fn node(node: &k8s::Node, shared: &mut Shared, problems: &mut Problems) -> NodeEntry {
     let metadata = &node.metadata;
     let spec = node.spec.clone().unwrap_or_default();
     let status = node.status.clone().unwrap_or_default();
@@ -83,7 +85,7 @@ pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     NodeEntry {
         provider_id: provider_id(spec.provider_id.as_deref()),
-        labels: Arc::new(packed(metadata.labels.clone().unwrap_or_default())),
+        labels: shared.labels(metadata.labels.as_ref().unwrap_or(&Labels::new())),
         taints: taints::taints(&spec.taints.unwrap_or_default(), "spec.taints", problems),
         allocatable: quantities::resources(
             &status.allocatable.unwrap_or_default(),
@@ -102,7 +104,11 @@ pub(crate) fn node(node: &k8s::Node, problems: &mut Problems) -> NodeEntry {
     }
 }
 
-pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClaimEntry {
+pub(crate) fn node_claim(
+    claim: &NodeClaim,
+    shared: &mut Shared,
+    problems: &mut Problems,
+) -> NodeClaimEntry {
     let metadata = &claim.metadata;
     let spec = &claim.spec;
     let status = claim.status.clone().unwrap_or_default();
@@ -120,7 +126,7 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
         provider_id: provider_id(status.provider_id.as_deref()),
         node_name: status.node_name.filter(|name| !name.is_empty()),
         pool: labels.get(label::NODEPOOL).cloned(),
-        labels: Arc::new(packed(with_single_values(labels, &required))),
+        labels: shared.labels(&with_single_values(labels, &required)),
         taints: taints::taints(&spec.taints, "spec.taints", problems),
         startup_taints: taints::taints(&spec.startup_taints, "spec.startupTaints", problems),
         requests,
@@ -143,12 +149,28 @@ pub(crate) fn node_claim(claim: &NodeClaim, problems: &mut Problems) -> NodeClai
 }
 
 impl NodeEntry {
+    /// A copy with other labels.
+    pub(crate) fn map_labels(&self, map: impl Fn(&NodeLabels) -> NodeLabels) -> Self {
+        Self {
+            labels: map(&self.labels),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn provider_id(&self) -> Option<&str> {
         self.provider_id.as_deref()
     }
 }
 
 impl NodeClaimEntry {
+    /// A copy with other labels.
+    pub(crate) fn map_labels(&self, map: impl Fn(&NodeLabels) -> NodeLabels) -> Self {
+        Self {
+            labels: map(&self.labels),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn stays_in(&self, pool: &str) -> bool {
         !self.is_deleting && self.pool.as_deref() == Some(pool)
     }
@@ -214,11 +236,6 @@ fn forbids_disruption(metadata: &ObjectMeta) -> bool {
     value(annotation::DO_NOT_DISRUPT) == Some("true")
 }
 
-/// The same in as little room as there is: a map that grew one by one is half empty.
-fn packed(labels: Labels) -> Labels {
-    labels.into_iter().collect()
-}
-
 /// A claim whose requirement leaves one value will have that label.
 fn with_single_values(mut labels: Labels, required: &Requirements) -> Labels {
     for requirement in required.iter().filter(|it| it.operator() == Operator::In) {
@@ -263,7 +280,7 @@ pub(crate) fn join(
         }));
     }
     for (key, node) in nodes {
-        if !joined.contains(key.name.as_str()) {
+        if !joined.contains(&*key.name) {
             result.push(Arc::new(surroundings.complete(
                 unmanaged(node),
                 Some(&key.name),
@@ -290,16 +307,14 @@ fn find_node<'a>(
 }
 
 fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
-    let has_label = |key| node.labels.get(key).is_some_and(|value| value == "true");
+    let has_label = |key| node.labels.get(key) == Some("true");
     let is_registered = claim.is_registered || has_label(label::REGISTERED);
     let is_initialized = claim.is_initialized || has_label(label::INITIALIZED);
     let (labels, taints) = if is_registered {
         (node.labels.clone(), node.taints.clone())
     } else {
         // The node gets the claim's labels and taints when it registers, so that is what it will have.
-        let mut labels = Labels::clone(&node.labels);
-        labels.extend(Labels::clone(&claim.labels));
-        (Arc::new(labels), claim.taints.clone())
+        (node.labels.with(&claim.labels), claim.taints.clone())
     };
     let (mut allocatable, mut capacity) = (node.allocatable.clone(), node.capacity.clone());
     if !is_initialized {

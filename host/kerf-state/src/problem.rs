@@ -1,6 +1,7 @@
 //! What is wrong with an object, in the user's words: which object, which field, and why.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The kinds that the index knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,16 +99,16 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectKey {
     /// Its namespace; empty for kinds without.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl ObjectKey {
     /// An object of a kind without namespaces.
-    pub fn cluster(name: impl Into<String>) -> Self {
+    pub fn cluster(name: impl Into<Arc<str>>) -> Self {
         Self {
-            namespace: String::new(),
+            namespace: Arc::default(),
             name: name.into(),
         }
     }

@@ -1,6 +1,7 @@
 //! The kinds that the index takes, and how each becomes an entry.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
@@ -46,8 +47,8 @@ pub trait Tracked: sealed::Sealed {
     fn key(&self) -> ObjectKey {
         let metadata = self.metadata();
         ObjectKey {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
+            namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
+            name: metadata.name.as_deref().unwrap_or_default().into(),
         }
     }
 }
@@ -57,7 +58,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// `kind in table: conversion`, where the conversion sees the object, the shared specs and the problems.
+/// `kind in table: conversion`, where the conversion sees the object, what is shared and the problems.
 macro_rules! tracked {
     ($($type:ty, $kind:ident in $($table:ident).+: $convert:expr;)+) => {$(
         impl sealed::Sealed for $type {}
@@ -71,7 +72,7 @@ macro_rules! tracked {
 
             fn put(&self, cluster: &mut Cluster) -> bool {
                 let mut problems = Problems::default();
-                let entry = $convert(self, &mut cluster.specs, &mut problems);
+                let entry = $convert(self, &mut cluster.shared, &mut problems);
                 let key = self.key();
                 cluster.note_problems(Self::KIND, &key, problems.finish());
                 let is_changed = replace(&mut cluster.$($table).+, key.clone(), entry);
@@ -105,7 +106,7 @@ impl Tracked for Pod {
     /// Pods get ready thousands at a time; that is news only where a budget lets those go that are not.
     fn put(&self, cluster: &mut Cluster) -> bool {
         let mut problems = Problems::default();
-        let entry = pod(self, &mut cluster.specs, &mut problems);
+        let entry = pod(self, &mut cluster.shared, &mut problems);
         let key = self.key();
         cluster.note_problems(Self::KIND, &key, problems.finish());
         note_news(cluster, &key, &entry);
@@ -115,7 +116,17 @@ impl Tracked for Pod {
         let before = cluster.pods.get(&key);
         let is_looked_at = before.is_none_or(|before| !before.is_same_but_ready(&entry))
             || cluster.pod_budgets.values().any(|it| it.lets_unready_go);
-        replace(&mut cluster.pods, key, entry) && is_looked_at
+        let key = ObjectKey {
+            namespace: cluster.shared.words.share(&*key.namespace),
+            name: Arc::clone(&entry.pod.name),
+        };
+        let is_changed = cluster.pods.get(&key) != Some(&entry);
+        if is_changed {
+            // Taken out first, because a map keeps the key that it has: the key and the pod share the name.
+            cluster.pods.remove(&key);
+            cluster.pods.insert(key, entry);
+        }
+        is_changed && is_looked_at
     }
 
     fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
@@ -147,8 +158,8 @@ fn note_news(cluster: &mut Cluster, key: &ObjectKey, entry: &PodEntry) {
 }
 
 tracked! {
-    Node, Node in nodes: |it, _, problems| nodes::node(it, problems);
-    NodeClaim, NodeClaim in node_claims: |it, _, problems| nodes::node_claim(it, problems);
+    Node, Node in nodes: nodes::node;
+    NodeClaim, NodeClaim in node_claims: nodes::node_claim;
     NodePool, NodePool in node_pools: |it, _, problems| {
         let converted = node_pool(it);
         note_all(converted.problems.iter().chain(&converted.ignored), problems);

@@ -127,8 +127,8 @@ impl Storage<'_> {
     /// What the claim asks of a node, or why it keeps its pod waiting.
     pub(crate) fn resolve(&self, namespace: &str, name: &str) -> Volume {
         let key = ObjectKey {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace: namespace.into(),
+            name: name.into(),
         };
         let claim = key.to_string();
         match self.find(&key) {

@@ -183,7 +183,7 @@ fn node_labels(node: &Node) -> Labels {
     ];
     for key in labels::WELL_KNOWN {
         let name = snake(key.rsplit('/').next().unwrap_or(key));
-        let value = node.labels.get(*key).cloned().unwrap_or_default();
+        let value = node.labels.get(key).unwrap_or_default().to_owned();
         found.push((name, value));
     }
     found

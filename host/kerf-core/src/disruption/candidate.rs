@@ -185,7 +185,7 @@ impl<'a> World<'a> {
             }
         }
         let instance_type = node.labels.get(labels::INSTANCE_TYPE);
-        let instance_type = instance_type.cloned().unwrap_or_default();
+        let instance_type = instance_type.unwrap_or_default().to_owned();
         if self.instance_type(&pool.name, &instance_type).is_none() {
             return Err(KeptReason::UnknownInstanceType { instance_type });
         }
@@ -272,7 +272,7 @@ fn tolerates_disruption(pod: &Pod) -> bool {
 /// What a node is, as far as its labels say.
 pub(super) fn offering_of(node: &Node) -> Option<OfferingKey> {
     Some(OfferingKey {
-        instance_type: node.labels.get(labels::INSTANCE_TYPE)?.as_str().into(),
+        instance_type: node.labels.get(labels::INSTANCE_TYPE)?.into(),
         zone: node.zone()?.into(),
         capacity_type: CapacityType::parse(node.labels.get(labels::CAPACITY_TYPE)?)?,
     })

@@ -204,10 +204,24 @@ fn moves(pod: &Pod) -> bool {
         && spreads.all(|it| it.topology_key == labels::ZONE)
 }
 
+/// What a host says of itself.
+enum Has<'a> {
+    Labels(&'a Node),
+    Requirements(&'a Requirements),
+}
+
+impl Has<'_> {
+    fn satisfies(&self, wanted: &Requirements) -> bool {
+        match self {
+            Self::Labels(node) => node.meets(wanted),
+            Self::Requirements(own) => own.is_compatible(wanted, Undefined::WellKnownAllowed),
+        }
+    }
+}
+
 /// A node before pods are bound to it.
 struct Host<'a> {
-    has: Requirements,
-    undefined: Undefined,
+    has: Has<'a>,
     taints: Vec<&'a Taint>,
     zone: Option<&'a str>,
     allocatable: &'a Resources,
@@ -224,8 +238,7 @@ impl<'a> Host<'a> {
             free.add(&pod.spec.requests);
         }
         Some(Self {
-            has: (*claim.requirements).clone(),
-            undefined: Undefined::WellKnownAllowed,
+            has: Has::Requirements(&claim.requirements),
             taints: claim.taints.iter().collect(),
             zone: Some(offering.zone.as_str()),
             allocatable: &offering.allocatable,
@@ -234,7 +247,6 @@ impl<'a> Host<'a> {
     }
 
     fn existing(node: &'a Node, daemons: &[DaemonPod]) -> Self {
-        let has = Requirements::from_labels(&*node.labels);
         let mut free = node.allocatable.clone();
         for pod in node
             .pods
@@ -243,10 +255,9 @@ impl<'a> Host<'a> {
         {
             free.subtract(&pod.spec.requests);
         }
-        free.subtract(&outstanding_on(node, &belonging(node, &has, daemons)));
+        free.subtract(&outstanding_on(node, &belonging(node, daemons)));
         Self {
-            has,
-            undefined: Undefined::Denied,
+            has: Has::Labels(node),
             taints: node.effective_taints().collect(),
             zone: node.zone(),
             allocatable: &node.allocatable,
@@ -258,9 +269,7 @@ impl<'a> Host<'a> {
         let mut taints = self.taints.iter();
         taints.all(|taint| {
             first_untolerated(std::slice::from_ref(*taint), &spec.tolerations).is_none()
-        }) && terms
-            .iter()
-            .any(|term| self.has.is_compatible(term, self.undefined))
+        }) && terms.iter().any(|term| self.has.satisfies(term))
     }
 
     /// What kube-scheduler's NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation make of it, both at

@@ -129,17 +129,13 @@ impl TypeDaemons<'_> {
 }
 
 /// The daemons that belong on an existing node, whether they are there yet or not.
-pub(crate) fn belonging<'d>(
-    node: &Node,
-    labels: &Requirements,
-    daemons: &'d [DaemonPod],
-) -> Vec<&'d DaemonPod> {
+pub(crate) fn belonging<'d>(node: &Node, daemons: &'d [DaemonPod]) -> Vec<&'d DaemonPod> {
     let taints: Vec<Taint> = node.effective_taints().cloned().collect();
     let belongs = |daemon: &&DaemonPod| {
         tolerates(&daemon.spec, &taints)
             && strict_terms(&daemon.spec)
                 .iter()
-                .any(|term| labels.is_compatible(term, Undefined::Denied))
+                .any(|term| node.meets(term))
     };
     daemons.iter().filter(belongs).collect()
 }

@@ -14,13 +14,11 @@ use super::sets::{SetId, SetTable};
 use super::shelf::Shelf;
 use super::taints::{TaintTable, TaintsId, TolerationsId};
 use super::vector::{ResourceIndex, Vector};
-use crate::labels;
 use crate::node::Node;
+use crate::node_labels::Found;
 use crate::plan::PlacementTarget;
 use crate::planted::{self, Bug};
 use crate::pod::{DaemonPod, HostPort, Pod, PodPhase};
-use crate::requirement::Requirement;
-use crate::requirements::{Requirements, Undefined};
 use crate::snapshot::Snapshot;
 
 /// The nodes of a round. Those that take no new pods have their pods counted, and are no candidates.
@@ -47,7 +45,6 @@ pub(super) type NodeOrder<'o> = &'o dyn Fn(&Node) -> usize;
 #[derive(Debug)]
 pub(super) struct NodeEntry {
     pub(super) node: Arc<Node>,
-    labels: Requirements,
     pub(super) taints: TaintsId,
     ports: Vec<HostPort>,
     attachments: BTreeMap<String, BTreeSet<String>>,
@@ -64,7 +61,7 @@ impl Nodes {
         order: NodeOrder<'_>,
     ) -> Self {
         let mut sorted: Vec<&Arc<Node>> = snapshot.nodes.iter().collect();
-        sorted.sort_by_key(|node| {
+        sorted.sort_by_cached_key(|node| {
             (
                 !node.is_initialized,
                 node.name.is_none(),
@@ -85,7 +82,7 @@ impl Nodes {
         };
         for (idx, node) in sorted.into_iter().enumerate() {
             let mut entry = NodeEntry::new(node, taints, &keys, domains);
-            let daemons = belonging(node, &entry.labels, &snapshot.daemon_pods);
+            let daemons = belonging(node, &snapshot.daemon_pods);
             // Who comes later than its daemons must leave them their ports.
             let of_daemons = daemons.iter().flat_map(|it| &it.spec.host_ports);
             entry.ports.extend(of_daemons);
@@ -120,8 +117,7 @@ impl Nodes {
         }
         let wanted = sets.at(set);
         let suits = |entry: &NodeEntry, taints: &mut TaintTable| {
-            taints.tolerated(entry.taints, tolerations)
-                && entry.labels.is_compatible(wanted, Undefined::Denied)
+            taints.tolerated(entry.taints, tolerations) && entry.node.meets(wanted)
         };
         let bits = self
             .active
@@ -143,11 +139,7 @@ impl Nodes {
     ) -> Bits {
         let mut passing = Bits::default();
         for (idx, entry) in self.entries.iter().enumerate() {
-            let meets = |term: &SetId| {
-                entry
-                    .labels
-                    .is_compatible(sets.at(*term), Undefined::Denied)
-            };
+            let meets = |term: &SetId| entry.node.meets(sets.at(*term));
             let tolerated =
                 tolerations.is_none_or(|tolerations| taints.tolerated(entry.taints, tolerations));
             if tolerated && (terms.is_empty() || terms.iter().any(meets)) {
@@ -263,17 +255,9 @@ impl NodeEntry {
         keys: &[KeyId],
         domains: &mut Domains,
     ) -> Self {
-        let mut requirements = Requirements::from_labels(&*node.labels);
-        if requirements.on(labels::HOSTNAME).is_none() {
-            requirements.add(Requirement::in_values(
-                labels::HOSTNAME,
-                [node.display_name()],
-            ));
-        }
-        let mut domain_of = |key: &KeyId| {
-            let name = domains.name(*key);
-            let value = requirements.on(&name).and_then(Requirement::single_value);
-            value.map(|value| domains.intern(*key, value))
+        let mut domain_of = |key: &KeyId| match node.label(&domains.name(*key)) {
+            Found::Value(value) => Some(domains.intern(*key, value)),
+            Found::Nothing | Found::Contradiction => None,
         };
         let domains = keys.iter().map(&mut domain_of).collect();
         let mut entry = Self {
@@ -282,7 +266,6 @@ impl NodeEntry {
             ports: Vec::new(),
             attachments: BTreeMap::new(),
             domains,
-            labels: requirements,
         };
         for pod in node
             .pods

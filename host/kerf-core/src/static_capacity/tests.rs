@@ -33,7 +33,7 @@ fn node(name: &str, zone: &str) -> Node {
     Node {
         node_claim: Some(name.into()),
         pool: Some("fixed".into()),
-        labels: Arc::new([(labels::ZONE.to_owned(), zone.to_owned())].into()),
+        labels: [(labels::ZONE, zone)].into_iter().collect(),
         is_launched: true,
         ..Node::default()
     }

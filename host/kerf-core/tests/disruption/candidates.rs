@@ -65,7 +65,7 @@ fn each_thing_that_keeps_a_node_is_told() {
         }
     );
     let kept = kept_because(|mut node| {
-        node.labels_mut().remove(labels::ZONE);
+        node.labels.remove(labels::ZONE);
         node
     });
     assert_eq!(

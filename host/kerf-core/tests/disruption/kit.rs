@@ -114,7 +114,7 @@ pub(crate) fn node(name: &str, instance_type: &str, pods: Vec<Pod>) -> Node {
 }
 
 pub(crate) fn labelled(mut node: Node, key: &str, value: &str) -> Node {
-    node.labels_mut().insert(key.to_owned(), value.to_owned());
+    node.labels.insert(key, value);
     node
 }
 

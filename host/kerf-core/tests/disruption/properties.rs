@@ -190,7 +190,7 @@ proptest! {
             prop_assert!(used.fits_in(&node.allocatable), "{name} is overfull");
             for pod in &pods {
                 let wanted = pod.spec.node_selector.get(labels::ZONE);
-                prop_assert!(wanted.is_none_or(|zone| node.labels.get(labels::ZONE) == Some(zone)));
+                prop_assert!(wanted.is_none_or(|zone| node.zone() == Some(zone)));
                 for term in &pod.spec.anti_affinity {
                     let selector = term.selector.as_ref().unwrap();
                     let others = node.pods.iter().chain(&pods).filter(|it| it.uid != pod.uid);

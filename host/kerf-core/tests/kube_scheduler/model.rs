@@ -28,7 +28,7 @@ impl ModelNode {
             free.subtract(&pod.spec.requests);
         }
         Self {
-            labels: (*node.labels).clone(),
+            labels: (&node.labels).into(),
             taints: node.taints.clone(),
             free,
             pods: node.pods.clone(),

@@ -14,7 +14,7 @@ use super::affinity::{self, MatchFields};
 use super::{pod_resources, taints};
 use crate::default_spread::Workload;
 use crate::problem::{Kind, Problems};
-use crate::specs::Specs;
+use crate::shared::Shared;
 use crate::waiting::{Waiting, verdict_at};
 
 /// A pod in the index.
@@ -33,11 +33,11 @@ pub(crate) struct PodEntry {
     /// The workload that controls it, where default spread constraints look at that.
     pub(crate) workload: Option<Workload>,
     /// The PersistentVolumeClaims that it uses, of its namespace.
-    pub(crate) claims: Vec<String>,
+    pub(crate) claims: Box<[String]>,
 }
 
 /// Converts a pod.
-pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) -> PodEntry {
+pub(crate) fn pod(pod: &k8s::Pod, shared: &mut Shared, problems: &mut Problems) -> PodEntry {
     let metadata = &pod.metadata;
     let empty = k8s::PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&empty);
@@ -60,7 +60,9 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
     let phase = phase(pod);
     let waiting = Waiting::of(pod, owner, phase);
     let converted = Pod {
-        namespace: Arc::from(metadata.namespace.as_deref().unwrap_or("default")),
+        namespace: shared
+            .words
+            .share(metadata.namespace.as_deref().unwrap_or("default")),
         name: Arc::from(metadata.name.as_deref().unwrap_or_default()),
         uid: PodUid::from(metadata.uid.as_deref().unwrap_or_default()),
         created_at: metadata
@@ -75,7 +77,7 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
         is_ready: is_ready(pod),
         do_not_disrupt,
         invalid,
-        spec: specs.share(core_spec),
+        spec: shared.specs.share(core_spec),
     };
     PodEntry {
         pod: Arc::new(converted),
@@ -83,12 +85,12 @@ pub(crate) fn pod(pod: &k8s::Pod, specs: &mut Specs, problems: &mut Problems) ->
             .node_name
             .as_deref()
             .filter(|name| !name.is_empty())
-            .map(Arc::from),
+            .map(|name| shared.words.share(name)),
         waiting,
         verdict_at: verdict_at(pod.status.as_ref()),
-        daemon_set: daemon_set_uid(metadata),
-        workload: workload(metadata),
-        claims: claims(spec, metadata.name.as_deref().unwrap_or_default()),
+        daemon_set: daemon_set_uid(metadata, shared),
+        workload: workload(metadata, shared),
+        claims: claims(spec, metadata.name.as_deref().unwrap_or_default()).into(),
     }
 }
 
@@ -190,12 +192,12 @@ fn owner_kind(metadata: &ObjectMeta) -> OwnerKind {
     }
 }
 
-fn daemon_set_uid(metadata: &ObjectMeta) -> Option<Arc<str>> {
+fn daemon_set_uid(metadata: &ObjectMeta, shared: &mut Shared) -> Option<Arc<str>> {
     let owner = controller(metadata)?;
-    (owner_kind(metadata) == OwnerKind::DaemonSet).then(|| Arc::from(owner.uid.as_str()))
+    (owner_kind(metadata) == OwnerKind::DaemonSet).then(|| shared.words.share(owner.uid.as_str()))
 }
 
-fn workload(metadata: &ObjectMeta) -> Option<Workload> {
+fn workload(metadata: &ObjectMeta, shared: &mut Shared) -> Option<Workload> {
     let owner = controller(metadata)?;
     let kind = match (owner.api_version.as_str(), owner.kind.as_str()) {
         ("v1", "ReplicationController") => Kind::ReplicationController,
@@ -203,7 +205,7 @@ fn workload(metadata: &ObjectMeta) -> Option<Workload> {
         ("apps/v1", "StatefulSet") => Kind::StatefulSet,
         _ => return None,
     };
-    let name = Arc::from(owner.name.as_str());
+    let name = shared.words.share(owner.name.as_str());
     Some(Workload { kind, name })
 }
 

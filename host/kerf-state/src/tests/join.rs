@@ -30,7 +30,7 @@ fn a_claim_without_an_instance_counts_with_what_was_planned() {
 fn a_claim_has_the_labels_that_its_requirements_leave_no_choice_about() {
     let snapshot = snapshot(&cluster(CLAIM));
 
-    let labels: Vec<&String> = snapshot.nodes[0].labels.keys().collect();
+    let labels: Vec<&str> = snapshot.nodes[0].labels.iter().map(|it| it.0).collect();
 
     assert_eq!(
         labels,

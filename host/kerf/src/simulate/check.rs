@@ -35,10 +35,10 @@ pub(crate) fn unusable(
     let mut complaints = Vec::new();
     for problem in cluster.problems() {
         let field = &problem.problem.field;
-        let key = (problem.key.namespace.clone(), problem.key.name.clone());
+        let name = &*problem.key.name;
+        let key = (problem.key.namespace.to_string(), name.to_owned());
         let by_name = || {
-            let is_it =
-                |it: &Document| it.kind() == problem.kind.as_str() && it.name() == problem.key.name;
+            let is_it = |it: &Document| it.kind() == problem.kind.as_str() && it.name() == name;
             items.iter().position(is_it)
         };
         let index = owners.get(&key).map(|(_, item)| *item).or_else(by_name);

@@ -35,7 +35,7 @@ pub(crate) fn on_its_way(
     Node {
         node_claim: Some(name.into()),
         pool: Some(claim.pool.clone()),
-        labels: Arc::new(node_labels),
+        labels: node_labels.into(),
         taints: claim.taints.clone(),
         startup_taints: claim.startup_taints.clone(),
         allocatable: first.map(|it| it.allocatable.clone()).unwrap_or_default(),

@@ -312,8 +312,8 @@ impl World {
             } = visitor;
             workload::admit(&mut pod, &priorities);
             let key = pod.key();
-            self.owners
-                .insert((key.namespace, key.name), (workload, NO_ITEM));
+            let key = (key.namespace.to_string(), key.name.to_string());
+            self.owners.insert(key, (workload, NO_ITEM));
             self.cluster.apply(&pod);
             (pod.metadata.uid.unwrap_or_default(), visit)
         });
@@ -356,7 +356,8 @@ impl World {
     fn own<K: Tracked>(&mut self, object: &K, kind: &str, item: usize) {
         let key = object.key();
         let title = format!("{kind} {}/{}", key.namespace, key.name);
-        self.owners.insert((key.namespace, key.name), (title, item));
+        let key = (key.namespace.to_string(), key.name.to_string());
+        self.owners.insert(key, (title, item));
     }
 }
 

@@ -16,7 +16,6 @@ use kerf_core::pod::{OwnerKind, Pod, PodSpec};
 use kerf_core::price::Price;
 use kerf_core::requirement::Requirement;
 use kerf_core::resources::{PODS, Resources};
-use kerf_core::selector::Labels;
 use serde_json::Value;
 
 use crate::dice::Dice;
@@ -181,11 +180,7 @@ pub(super) fn new_node(
         name: Some(name.into()),
         node_claim: Some(name.into()),
         pool: Some(POOL.into()),
-        labels: node_labels
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect::<Labels>()
-            .into(),
+        labels: node_labels.into_iter().collect(),
         allocatable: resources.clone(),
         capacity: resources,
         pods,

@@ -17,7 +17,6 @@ use kerf_core::pod::Pod;
 use kerf_core::preferences::OfferingKey;
 use kerf_core::price::Price;
 use kerf_core::resources::{CPU, MEMORY, PODS, Resources};
-use kerf_core::selector::Labels;
 use kerf_core::{Preferences, Snapshot, WorkBudget, schedule};
 
 use super::lives::Life;
@@ -349,11 +348,7 @@ impl Cluster {
             name: Some(name.as_str().into()),
             node_claim: Some(name.as_str().into()),
             pool: Some(self.pool.name.clone()),
-            labels: node_labels
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect::<Labels>()
-                .into(),
+            labels: node_labels.into_iter().collect(),
             allocatable: made.allocatable.clone(),
             capacity: made.allocatable.clone(),
             created_at: Some(now),
@@ -434,7 +429,7 @@ pub(super) fn with_one_pod(pod: &Pod) -> Resources {
 
 pub(super) fn offering_of(node: &Arc<Node>) -> Option<OfferingKey> {
     Some(OfferingKey {
-        instance_type: node.labels.get(labels::INSTANCE_TYPE)?.as_str().into(),
+        instance_type: node.labels.get(labels::INSTANCE_TYPE)?.into(),
         zone: node.zone()?.into(),
         capacity_type: CapacityType::parse(node.labels.get(labels::CAPACITY_TYPE)?)?,
     })

@@ -298,8 +298,9 @@ impl Draw {
             .then(|| self.dice.pick(&["red", "blue"]).to_owned());
         let capacity = Resources::of(self.dice.pick(&[2000, 4000]), 8 * GIBIBYTE).with(PODS, 10);
         let mut node = ready_node(&name, zone, capacity);
-        node.labels_mut()
-            .extend(team.map(|team| (TEAM.to_owned(), team)));
+        if let Some(team) = team {
+            node.labels.insert(TEAM, team);
+        }
         if self.kind("taint on a node", 10) {
             node.taints.push(dedicated(TaintEffect::NoSchedule));
         }
@@ -307,12 +308,11 @@ impl Draw {
             let pool = &pools[self.dice.index(pools.len())];
             node.pool = Some(pool.name.clone());
             node.node_claim = Some(name.as_str().into());
-            let pool_label = (labels::NODE_POOL.to_owned(), pool.name.to_string());
-            node.labels_mut().extend([pool_label]);
+            node.labels.insert(labels::NODE_POOL, &*pool.name);
             // In flight: the claim is known, the node is not there yet.
             if self.kind("in-flight node", 25) {
                 node.name = None;
-                node.labels_mut().remove(labels::HOSTNAME);
+                node.labels.remove(labels::HOSTNAME);
                 node.startup_taints
                     .clone_from(&pool.template.startup_taints);
                 node.is_ready = false;
@@ -400,9 +400,7 @@ fn ready_node(name: &str, zone: &str, capacity: Resources) -> Node {
     ];
     Node {
         name: Some(name.into()),
-        labels: Arc::new(Labels::from(
-            labels.map(|(key, value)| (key.to_owned(), value.to_owned())),
-        )),
+        labels: labels.into_iter().collect(),
         allocatable: capacity.clone(),
         capacity,
         is_ready: true,

@@ -37,7 +37,7 @@ impl Machine {
     /// A node of the snapshot; one in flight gets the name of its claim and loses what goes away during start-up.
     pub(super) fn existing(node: &Node) -> Self {
         let name = node.display_name().to_owned();
-        let mut labels = Labels::clone(&node.labels);
+        let mut labels = Labels::from(&node.labels);
         labels.insert(labels::HOSTNAME.to_owned(), name.clone());
         Self {
             name,

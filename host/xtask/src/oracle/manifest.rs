@@ -92,7 +92,7 @@ pub(super) fn objects(snapshot: &Snapshot) -> Vec<Value> {
         let Some(name) = &it.name else { continue };
         let mut object = node(
             name,
-            &it.labels,
+            &Labels::from(&it.labels),
             &it.taints,
             [&it.capacity, &it.allocatable],
         );
@@ -283,7 +283,7 @@ fn node_claim(name: &str, node: &Node) -> Value {
     };
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-        "metadata": {"name": name, "labels": *node.labels},
+        "metadata": {"name": name, "labels": Labels::from(&node.labels)},
         "spec": {
             "nodeClassRef": class_ref(NODE_CLASS),
             "requirements": [],

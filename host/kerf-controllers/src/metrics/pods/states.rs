@@ -68,8 +68,8 @@ impl PodStates {
 
 fn sample(pod: &State, node: Option<&Node>, out: &mut String) {
     let label = |key: &str| {
-        let value = node.and_then(|node| node.labels.get(key));
-        value.map_or("", String::as_str)
+        node.and_then(|node| node.labels.get(key))
+            .unwrap_or_default()
     };
     let flag = |is: bool| if is { "true" } else { "false" };
     let labels = [
@@ -134,7 +134,7 @@ mod tests {
         let node = Node {
             name: Some("node-1".into()),
             node_claim: Some("general-1".into()),
-            labels: Arc::new([(labels::ZONE.to_owned(), "cn-hangzhou-h".to_owned())].into()),
+            labels: [(labels::ZONE, "cn-hangzhou-h")].into_iter().collect(),
             ..Node::default()
         };
         let snapshot = Snapshot {

@@ -31,7 +31,6 @@ fn limited(name: &str) -> k8s_openapi::api::core::v1::Pod {
 }
 
 pub(super) fn snapshot() -> Snapshot {
-    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let pod = |owner, cpu| {
         let spec = PodSpec {
             owner,
@@ -43,15 +42,14 @@ pub(super) fn snapshot() -> Snapshot {
         name: Some("node-1".into()),
         node_claim: Some("general-1".into()),
         pool: Some("general".into()),
-        labels: Arc::new(
-            [
-                label(labels::NODE_POOL, "general"),
-                label(labels::INSTANCE_TYPE, "ecs.g7.large"),
-                label(labels::ZONE, "cn-hangzhou-h"),
-                label(labels::CAPACITY_TYPE, "spot"),
-            ]
-            .into(),
-        ),
+        labels: [
+            (labels::NODE_POOL, "general"),
+            (labels::INSTANCE_TYPE, "ecs.g7.large"),
+            (labels::ZONE, "cn-hangzhou-h"),
+            (labels::CAPACITY_TYPE, "spot"),
+        ]
+        .into_iter()
+        .collect(),
         allocatable: Resources::of(1900, 7 * GIB),
         capacity: Resources::of(2000, 8 * GIB),
         pods: vec![pod(OwnerKind::Other, 500), pod(OwnerKind::DaemonSet, 100)],
@@ -153,9 +151,8 @@ fn a_node_whose_price_nobody_knows_is_an_error_once_and_again_when_it_was_priced
     let priced = snapshot();
     let mut unpriced = snapshot();
     let node = Arc::make_mut(&mut unpriced.nodes[0]);
-    let type_ = labels::INSTANCE_TYPE.to_owned();
-    node.labels_mut()
-        .insert(type_, "ecs.of.yesterday".to_owned());
+    node.labels
+        .insert(labels::INSTANCE_TYPE, "ecs.of.yesterday");
     node.is_launched = true;
     let look = |snapshot: &Snapshot| {
         let text = render(snapshot, &pods, &costs, Timestamp::UNIX_EPOCH).unwrap();

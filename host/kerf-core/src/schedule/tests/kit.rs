@@ -13,7 +13,6 @@ use crate::price::Price;
 use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::schedule::schedule;
-use crate::selector::Labels;
 use crate::snapshot::Snapshot;
 
 pub(super) const GI: i64 = 1 << 30;
@@ -103,11 +102,7 @@ pub(super) fn node(name: &str, cores: i64, zone: &str) -> Node {
         name: Some(name.into()),
         node_claim: Some(name.into()),
         pool: Some("general".into()),
-        labels: labels
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect::<Labels>()
-            .into(),
+        labels: labels.into_iter().collect(),
         allocatable: resources.clone(),
         capacity: resources,
         is_ready: true,

@@ -92,7 +92,7 @@ fn a_label_that_an_existing_node_lacks_has_no_value() {
         "on-demand".to_owned(),
     );
     let mut unlabelled = node("n1", 2, "h");
-    unlabelled.labels_mut().remove("karpenter.sh/capacity-type");
+    unlabelled.labels.remove("karpenter.sh/capacity-type");
     let plan = World::new(pool()).node(unlabelled).pod("a", wanted).plan();
     assert!(placed(&plan).is_empty());
     assert_eq!(plan.new_claims.len(), 1);

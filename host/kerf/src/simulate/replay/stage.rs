@@ -233,8 +233,7 @@ impl Stage {
                 (labels::INITIALIZED, "true"),
                 (labels::HOSTNAME, &name),
             ];
-            let ready = ready.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            node.labels_mut().extend(ready);
+            node.labels = node.labels.with(&ready.into_iter().collect());
             node.is_launched = true;
             node.is_registered = true;
             node.is_initialized = true;
