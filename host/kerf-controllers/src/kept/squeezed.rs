@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
-/// A text that keeps more than a third of its length is not like any pattern: it is one for those that follow. What is
-/// alike keeps less than a fifth.
+/// A text that keeps more than a third of its length is not like any pattern: it is one for those that follow.
 const KEEPS_MAX_PERCENT: usize = 33;
 
-/// Patterns that are tried, the one that fitted last first. Nodes of several pools and machines that are not ours come in turns.
-const PATTERNS_MAX: usize = 4;
+/// What is alike keeps less than a tenth. A text that keeps more, claims of another zone or further in their lives, is a
+/// pattern too, but only one of so many: patterns are whole texts.
+const KEEPS_WELL_PERCENT: usize = 10;
+const PATTERN_EVERY: usize = 64;
+
+/// Patterns that are tried, the one that fitted last first. Nodes of several pools, zones and machines that are not ours
+/// come in turns; each try takes some ten microseconds.
+const PATTERNS_MAX: usize = 8;
 
 /// A text with its pattern.
 pub(super) struct Squeezed {
@@ -21,25 +26,51 @@ pub(super) struct Squeezed {
 /// Squeezes texts that are alike.
 #[derive(Default)]
 pub(super) struct Press {
+    /// The one that was used last first.
     patterns: VecDeque<Arc<[u8]>>,
+    /// Texts since the last one that became a pattern.
+    since_pattern: usize,
 }
 
 impl Press {
     pub(super) fn squeeze(&mut self, text: &[u8]) -> Squeezed {
-        let keeps_max = text.len().saturating_mul(KEEPS_MAX_PERCENT) / 100;
-        let fitting = self.patterns.iter().enumerate().find_map(|(idx, pattern)| {
-            let squeezed = Squeezed::new(text, pattern);
-            (squeezed.bytes.len() <= keeps_max).then_some((idx, squeezed))
-        });
-        if let Some((idx, squeezed)) = fitting {
-            self.patterns.swap(0, idx);
+        let keeps = |percent: usize| text.len().saturating_mul(percent) / 100;
+        let is_due = self.since_pattern >= PATTERN_EVERY;
+        let keeps_max = if is_due {
+            KEEPS_WELL_PERCENT
+        } else {
+            KEEPS_MAX_PERCENT
+        };
+        if let Some((idx, squeezed)) = self.best(text, keeps(KEEPS_WELL_PERCENT))
+            && squeezed.bytes.len() <= keeps(keeps_max)
+        {
+            let used = self.patterns.remove(idx);
+            used.into_iter().for_each(|it| self.patterns.push_front(it));
+            self.since_pattern += 1;
             return squeezed;
         }
+        self.since_pattern = 0;
         let pattern: Arc<[u8]> = text.into();
         let squeezed = Squeezed::new(text, &pattern);
         self.patterns.truncate(PATTERNS_MAX - 1);
         self.patterns.push_front(pattern);
         squeezed
+    }
+
+    /// The text against the first pattern with which it keeps no more than `enough` bytes, or else against the best.
+    fn best(&self, text: &[u8], enough: usize) -> Option<(usize, Squeezed)> {
+        let mut best: Option<(usize, Squeezed)> = None;
+        for (idx, pattern) in self.patterns.iter().enumerate() {
+            let squeezed = Squeezed::new(text, pattern);
+            let kept = squeezed.bytes.len();
+            if best.as_ref().is_none_or(|(_, it)| kept < it.bytes.len()) {
+                best = Some((idx, squeezed));
+            }
+            if kept <= enough {
+                break;
+            }
+        }
+        best
     }
 }
 
@@ -84,6 +115,33 @@ mod tests {
             assert_eq!(squeezed.text().unwrap(), text(idx).into_bytes());
             assert!(squeezed.bytes.len() < 40, "{}", squeezed.bytes.len());
         }
+    }
+
+    /// Claims of another zone, or further in their lives, are alike among themselves.
+    #[test]
+    fn what_is_less_like_the_patterns_becomes_one_in_time() {
+        let text = |zone: &str, idx: u64| {
+            let offer = |it: u64| {
+                format!(
+                    "{:016x}/{zone}",
+                    (it + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                )
+            };
+            let offers: Vec<String> = (0..50).map(offer).collect();
+            format!("{idx}:{}", offers.join(","))
+        };
+        let mut press = Press::default();
+        press.squeeze(text("h", 0).as_bytes());
+        let early = press.squeeze(text("i", 1).as_bytes());
+        assert_eq!(press.patterns.len(), 1, "it is not that different");
+
+        let late = (0..200).map(|idx| press.squeeze(text("i", idx).as_bytes()));
+        let late = late.last().unwrap();
+
+        let (early, kept) = (early.bytes.len(), late.bytes.len());
+        assert!(early > 3 * kept, "{early} and {kept}");
+        assert_eq!(late.text().unwrap(), text("i", 199).into_bytes());
+        assert_eq!(press.patterns.len(), 2);
     }
 
     #[test]
