@@ -30,11 +30,19 @@ pub struct Kept<K: Watched> {
     names: Store<Named<K>>,
 }
 
-type ByName = BTreeMap<Box<str>, Arc<Squeezed>>;
+type ByName = BTreeMap<Box<str>, Entry>;
+
+struct Entry {
+    squeezed: Arc<Squeezed>,
+    /// None where the API server's versions are not numbers.
+    version: Option<u64>,
+}
 
 #[derive(Default)]
 struct Objects {
     by_name: ByName,
+    /// Versions that we have written and that no watch has shown yet.
+    written: BTreeMap<Box<str>, u64>,
     changes: u64,
 }
 
@@ -100,7 +108,7 @@ impl<K: Watched> Kept<K> {
     /// The object of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<K>> {
-        let squeezed = self.read(|it| it.by_name.get(name).cloned())?;
+        let squeezed = self.read(|it| Some(Arc::clone(&it.by_name.get(name)?.squeezed)))?;
         parsed(squeezed.text())
     }
 
@@ -128,7 +136,10 @@ impl<K: Watched> Kept<K> {
         &self,
         is_wanted: F,
     ) -> impl Iterator<Item = Arc<K>> + use<K, F> {
-        let all: Vec<Arc<Squeezed>> = self.read(|it| it.by_name.values().cloned().collect());
+        let all: Vec<Arc<Squeezed>> = self.read(|it| {
+            let entries = it.by_name.values();
+            entries.map(|entry| Arc::clone(&entry.squeezed)).collect()
+        });
         all.into_iter().filter_map(move |squeezed| {
             let text = squeezed.text();
             match &text {
@@ -148,6 +159,28 @@ impl<K: Watched> Kept<K> {
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.read(|it| it.changes)
+    }
+
+    /// Remembers what was just written: until a watch shows it, what is kept of the object is the past.
+    pub fn note_written(&self, written: &K) {
+        let Some(version) = version_of(written) else {
+            return;
+        };
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let name = name_of(written);
+        let known = objects.by_name.get(&name).and_then(|it| it.version);
+        if known.is_some_and(|known| known < version) {
+            objects.written.insert(name, version);
+        }
+    }
+
+    /// Whether we have written the object since it was as this one, and no watch has shown that yet. Who decides by it would
+    /// decide the same once more, and be refused.
+    #[must_use]
+    pub fn is_behind(&self, object: &K) -> bool {
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        let written = self.read(|it| it.written.get(name).copied());
+        written.is_some_and(|written| version_of(object).is_some_and(|it| it < written))
     }
 
     /// The names, which are all that a queue of work looks at.
@@ -185,23 +218,29 @@ impl<K: Watched + Serialize> Keeper<K> for KeptWriter<K> {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listing);
-                self.change(|by_name| *by_name = listed);
+                self.change(|objects| {
+                    objects.by_name = listed;
+                    objects.written.clear();
+                });
             }
             Event::Apply(object) => {
                 if let Some(squeezed) = self.squeeze(object) {
-                    self.change(|by_name| by_name.insert(name_of(object), squeezed));
+                    self.change(|objects| objects.put(name_of(object), squeezed));
                 }
             }
-            Event::Delete(object) => self.change(|by_name| by_name.remove(&name_of(object))),
-        };
+            Event::Delete(object) => self.change(|objects| objects.remove(&name_of(object))),
+        }
         self.names.apply_watcher_event(&named::event(event));
     }
 }
 
 impl<K: Watched + Serialize> KeptWriter<K> {
-    fn squeeze(&mut self, object: &K) -> Option<Arc<Squeezed>> {
+    fn squeeze(&mut self, object: &K) -> Option<Entry> {
         match serde_json::to_vec(object) {
-            Ok(text) => Some(Arc::new(self.press.squeeze(&text))),
+            Ok(text) => Some(Entry {
+                squeezed: Arc::new(self.press.squeeze(&text)),
+                version: version_of(object),
+            }),
             Err(error) => {
                 tracing::error!(kind = %K::kind(&()), object = %object.name_any(), %error, "an object cannot be written as text and stays as it was; hint: this is a bug, report it");
                 None
@@ -211,15 +250,35 @@ impl<K: Watched + Serialize> KeptWriter<K> {
 }
 
 impl<K: Watched> KeptWriter<K> {
-    fn change<T>(&self, change: impl FnOnce(&mut ByName) -> T) {
+    fn change(&self, change: impl FnOnce(&mut Objects)) {
         let mut objects = self
             .kept
             .objects
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        change(&mut objects.by_name);
+        change(&mut objects);
         objects.changes = objects.changes.wrapping_add(1);
     }
+}
+
+impl Objects {
+    fn put(&mut self, name: Box<str>, entry: Entry) {
+        let is_shown = |written: &u64| entry.version.is_none_or(|version| *written <= version);
+        if self.written.get(&name).is_some_and(is_shown) {
+            self.written.remove(&name);
+        }
+        self.by_name.insert(name, entry);
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.written.remove(name);
+        self.by_name.remove(name);
+    }
+}
+
+/// Versions of one kind count up (Kubernetes API concepts, "Resource versions"); where they are no numbers, nothing is behind.
+fn version_of<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
 }
 
 fn name_of<K: Resource>(object: &K) -> Box<str> {

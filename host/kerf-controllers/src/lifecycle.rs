@@ -49,7 +49,9 @@ pub async fn reconcile(claim: Arc<NodeClaim>, context: Arc<Context>) -> Result<A
     hydration::claim(&mut draft);
     let steps = advance(&mut draft, &api, &context).await;
     // What was found out is written even when a step failed: its message is what the user looks for.
-    draft.write(&api).await?;
+    let written = draft.write(&api).await;
+    context.stores.nodeclaims.note_written(&draft.claim);
+    written?;
     let is_launched_now = claim.provider_id().is_none() && draft.claim.provider_id().is_some();
     context
         .reach_if(is_launched_now, failpoint::LAUNCH_RECORDED)
@@ -84,12 +86,12 @@ async fn advance(
     if launched == launch::Step::GaveUp {
         return Ok(None);
     }
-    let nodes = draft
+    let mut nodes = draft
         .claim
         .provider_id()
         .map(|id| context.nodes_of(id))
         .unwrap_or_default();
-    let registered = registration::advance(draft, &nodes, context).await?;
+    let registered = registration::advance(draft, &mut nodes, context).await?;
     hydration::node(draft, &nodes, context).await?;
     let initialized = initialization::advance(draft, &nodes, context).await?;
     consistency::advance(draft, &nodes, context).await;

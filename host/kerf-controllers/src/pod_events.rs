@@ -137,7 +137,8 @@ async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context)
             .status
             .as_ref()
             .and_then(|status| status.last_pod_event_time);
-        if written.is_some_and(|written| now.duration_since(written) < WRITE_PAUSE) {
+        let is_recent = written.is_some_and(|written| now.duration_since(written) < WRITE_PAUSE);
+        if is_recent || context.stores.nodeclaims.is_behind(&claim) {
             waiting.insert(node, at);
             continue;
         }
@@ -163,9 +164,9 @@ async fn write(claim: &NodeClaim, at: Timestamp, context: &Context) -> Result<()
     let mut wanted = claim.clone();
     wanted.status.get_or_insert_default().last_pod_event_time =
         Some(kerf_api::time::whole_seconds(at));
-    patch::write(&Api::all(context.client.clone()), claim, &wanted)
-        .await
-        .map(drop)
+    let written = patch::write(&Api::all(context.client.clone()), claim, &wanted).await?;
+    context.stores.nodeclaims.note_written(&written);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,6 +27,10 @@ use crate::metrics::ReconcileLabels;
 /// two launch groups, whose claims all wait for one call.
 const CONCURRENCY: u16 = 256;
 
+/// Before an object is looked at again whose watch is behind what we wrote. The watch itself names it as soon as it has caught
+/// up; this is for an event that got lost on the way.
+const BEHIND_RETRY: Duration = Duration::from_secs(5);
+
 /// What a kind must be to have a reconciler.
 pub trait Reconciled:
     Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
@@ -127,6 +131,11 @@ pub trait Objects<K>: Send + Sync + 'static {
 
     /// The object as it is now; none when it is gone.
     fn find(&self, known: Arc<Self::Known>) -> Option<Arc<K>>;
+
+    /// Whether the object is older than what we have written.
+    fn is_behind(&self, _object: &K) -> bool {
+        false
+    }
 }
 
 impl<K: Reconciled> Objects<K> for Store<K> {
@@ -150,6 +159,10 @@ impl<K: Reconciled + Serialize> Objects<K> for Kept<K> {
 
     fn find(&self, known: Arc<Named<K>>) -> Option<Arc<K>> {
         self.get(&known.name_any())
+    }
+
+    fn is_behind(&self, object: &K) -> bool {
+        Self::is_behind(self, object)
     }
 }
 
@@ -184,6 +197,11 @@ pub async fn run<K, O, Fut>(
             let Some(object) = objects.find(known) else {
                 return Ok(Action::await_change());
             };
+            // A deletion goes on: it needs no newer state, and the watch may hang.
+            let is_going = object.meta().deletion_timestamp.is_some();
+            if !is_going && objects.is_behind(&object) {
+                return Ok(Action::requeue(BEHIND_RETRY));
+            }
             let key = describe(&*object);
             let action = reconcile(object, Arc::clone(&context)).await?;
             failures.forget(&key);

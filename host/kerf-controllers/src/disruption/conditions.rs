@@ -53,6 +53,10 @@ async fn pass(context: &Context, now: Timestamp) -> Option<Duration> {
         if !is_ours || claim.metadata.deletion_timestamp.is_some() {
             continue;
         }
+        if context.stores.nodeclaims.is_behind(&claim) {
+            next = next.into_iter().chain([now]).min();
+            continue;
+        }
         let Some(standing) = surroundings.look(&claim, context, now) else {
             continue;
         };
@@ -196,6 +200,7 @@ async fn write_or_say_why(
     let mut draft = Draft::open(&claim, now);
     standing.put(&mut draft);
     let written: Result<(), Error> = draft.write(&Api::all(context.client.clone())).await;
+    context.stores.nodeclaims.note_written(&draft.claim);
     match written {
         Err(error) if !error.is_conflict() && !error.is_not_found() => {
             tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "conditions not written; tried again in the next pass");

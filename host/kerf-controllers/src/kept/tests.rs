@@ -20,6 +20,12 @@ fn node(name: &str, cpu: &str) -> Node {
     serde_json::from_value(value).unwrap()
 }
 
+fn at(version: &str) -> Node {
+    let mut node = node("a", "3");
+    node.metadata.resource_version = Some(version.to_owned());
+    node
+}
+
 fn names(kept: &Kept<Node>) -> Vec<String> {
     kept.iter().map(|it| it.name_any()).collect()
 }
@@ -70,4 +76,49 @@ fn what_is_gone_is_not_kept() {
     assert_eq!(names(&kept), ["d"]);
     assert_eq!((kept.get("b"), kept.is_empty()), (None, false));
     assert_eq!(kept.names().len(), 1);
+}
+
+/// Otherwise each step of a claim's life was written two or three times while the watch was late, and refused.
+#[test]
+fn what_was_written_is_behind_until_the_watch_shows_it() {
+    let (kept, mut writer) = store::<Node>();
+    writer.take_in(&Event::Apply(at("7")));
+    kept.note_written(&at("7"));
+    assert!(!kept.is_behind(&at("6")), "the watch was faster");
+
+    kept.note_written(&at("10"));
+    writer.take_in(&Event::Apply(at("9")));
+    assert!(kept.is_behind(&at("9")), "10 is more than 9");
+    assert!(!kept.is_behind(&at("10")), "what was written itself");
+    writer.take_in(&Event::Apply(at("11")));
+    assert!(
+        !kept.is_behind(&at("9")),
+        "the watch has shown more than that"
+    );
+
+    kept.note_written(&at("12"));
+    writer.take_in(&Event::Delete(at("11")));
+    assert!(!kept.is_behind(&at("11")), "it is gone");
+    kept.note_written(&at("13"));
+    assert!(!kept.is_behind(&at("11")), "and stays so");
+
+    writer.take_in(&Event::Apply(at("opaque")));
+    kept.note_written(&at("14"));
+    assert!(
+        !kept.is_behind(&at("opaque")),
+        "a version that is no number"
+    );
+}
+
+#[test]
+fn a_new_list_is_not_behind() {
+    let (kept, mut writer) = store::<Node>();
+    writer.take_in(&Event::Apply(at("7")));
+    kept.note_written(&at("8"));
+
+    for event in [Event::Init, Event::InitApply(at("7")), Event::InitDone] {
+        writer.take_in(&event);
+    }
+
+    assert!(!kept.is_behind(&at("7")));
 }

@@ -32,11 +32,13 @@ pub fn claim(draft: &mut Draft) {
 /// When the Node cannot be written.
 pub async fn node(draft: &Draft, nodes: &[Arc<Node>], context: &Context) -> Result<(), Error> {
     let [node] = nodes else { return Ok(()) };
-    if !draft.conditions.is_true(condition::REGISTERED) {
+    let is_behind = context.stores.nodes.is_behind(node);
+    if is_behind || !draft.conditions.is_true(condition::REGISTERED) {
         return Ok(());
     }
     if let Some(wanted) = hydrated(node, &draft.claim) {
-        patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+        let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+        context.stores.nodes.note_written(&written);
     }
     Ok(())
 }

@@ -38,6 +38,9 @@ pub async fn advance(
     else {
         return Ok(None);
     };
+    if nodes.iter().any(|it| context.stores.nodes.is_behind(it)) {
+        return Ok(Some(RECHECK));
+    }
     let obstacle = match nodes {
         [node] => obstacle(node, &draft.claim),
         _ => Some((
@@ -56,7 +59,8 @@ pub async fn advance(
     wanted
         .labels_mut()
         .insert(label::INITIALIZED.to_owned(), "true".to_owned());
-    patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    context.stores.nodes.note_written(&written);
     context.reach(failpoint::NODE_INITIALIZED).await;
     draft.conditions.set_true(condition::INITIALIZED);
     let note = format!("node {} is ready for pods", node.name_any());

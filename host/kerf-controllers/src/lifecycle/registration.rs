@@ -32,7 +32,7 @@ const RECHECK: Duration = Duration::from_secs(30);
 /// When the Node cannot be written.
 pub async fn advance(
     draft: &mut Draft,
-    nodes: &[Arc<Node>],
+    nodes: &mut [Arc<Node>],
     context: &Context,
 ) -> Result<Option<Duration>, Error> {
     let is_open =
@@ -45,10 +45,13 @@ pub async fn advance(
     else {
         return Ok(None);
     };
-    let [node] = nodes else {
+    let [node] = &nodes[..] else {
         say_what_is_missing(draft, &provider_id, nodes.len());
         return Ok(Some(RECHECK));
     };
+    if context.stores.nodes.is_behind(node) {
+        return Ok(Some(RECHECK));
+    }
     if let Some(wait) = together::wait(&draft.claim, node, context) {
         return Ok(Some(wait));
     }
@@ -73,6 +76,9 @@ pub async fn advance(
     }
     let wanted = registered(node, &draft.claim);
     let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    context.stores.nodes.note_written(&written);
+    // What follows in this pass goes on from it: the watch is later than that.
+    nodes[0] = Arc::new(written.clone());
     context.reach(failpoint::NODE_REGISTERED).await;
     let node_name = written.name_any();
     draft.conditions.set_true(condition::REGISTERED);

@@ -50,6 +50,7 @@ pub async fn run(context: Arc<Context>) {
         let uids: BTreeSet<String> = waiting.iter().filter_map(|it| it.uid()).collect();
         done.retain(|uid| uids.contains(uid));
         waiting.retain(|it| it.uid().is_some_and(|uid| !done.contains(&uid)));
+        waiting.retain(|it| !claims.is_behind(it));
         let calls: Vec<_> = waiting.iter().map(|claim| tag(claim, &context)).collect();
         let tagged: Vec<Option<String>> = stream::iter(calls)
             .buffer_unordered(CONCURRENCY)
@@ -98,7 +99,11 @@ async fn try_tag(claim: &NodeClaim, context: &Context) -> Result<(), Error> {
         it
     };
     match edit(&api, claim, tagged).await {
+        Ok(written) => {
+            context.stores.nodeclaims.note_written(&written);
+            Ok(())
+        }
         Err(error) if !error.is_not_found() => Err(error),
-        Ok(_) | Err(_) => Ok(()),
+        Err(_) => Ok(()),
     }
 }
