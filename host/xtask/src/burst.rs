@@ -157,10 +157,15 @@ pub(crate) fn pool_is_ready(rig: &Rig) -> Result<bool> {
 
 /// Creates all pods and waits until all are bound.
 pub(crate) fn wave(rig: &mut Rig, rows: &[Row]) -> Result<Wave> {
-    let wanted = workload::pods(rows);
+    let objects: Vec<Value> = rows.iter().map(Row::manifest).collect();
+    wave_of(rig, &objects, workload::pods(rows))
+}
+
+/// As [`wave`], of objects that together want so many pods.
+pub(crate) fn wave_of(rig: &mut Rig, objects: &[Value], wanted: usize) -> Result<Wave> {
     let mut audit = Audit::from_now(rig.audit_log())?;
-    for row in rows {
-        manifests::apply(&rig.api, &row.manifest())?;
+    for object in objects {
+        manifests::apply(&rig.api, object)?;
     }
     let (mut created, mut bound) = (Vec::new(), Vec::new());
     let outcome = rig.until("every pod bound", PATIENCE, |_| {

@@ -37,6 +37,8 @@ const BATCH_PODS: usize = 25;
 const BATCHES_ALIVE: usize = 4;
 /// Its log says when a batch was closed and when each claim was written.
 const LOG: &str = "info,kerf_controllers::provision=debug";
+/// The label by which a batch tells its nodes from others.
+const BATCH: &str = "example.com/batch";
 const PATIENCE: Duration = Duration::from_secs(300);
 /// What the start and the last wave left behind is gone after that.
 const REST: Duration = Duration::from_secs(60);
@@ -137,6 +139,8 @@ struct Figures {
     cpu: [f64; 2],
     filling: Loops,
     churn: Loops,
+    /// Of those, the turns of the last wave.
+    large: Loops,
     /// Seconds until the last wave was bound, with kerf and on nodes that are there.
     more: f64,
     floor: f64,
@@ -151,9 +155,21 @@ impl Figures {
         let filled = rig.kerf_usage();
         let rss_rest = rig.kerf_rss_mib();
         let filling = Loops::read(&rig.kerf_log());
+        let fleet = rig.api.list(CLAIMS)?.len();
         come_and_go(rig, args)?;
-        let churn = Loops::read(&rig.kerf_log()).after(&filling);
+        await_gone(rig, args, fleet)?;
+        let before = Loops::read(&rig.kerf_log());
         let more = burst::wave(rig, &[row("more", args.more, args)])?.bound_secs();
+        let all = Loops::read(&rig.kerf_log());
+        let large = all.clone().after(&before);
+        let churn = all.after(&filling);
+        if churn.len() < args.batches {
+            bail!(
+                "{} turns made claims, of {} batches",
+                churn.len(),
+                args.batches
+            );
+        }
         let ended = rig.kerf_usage();
         let rss = [rss_rest, rig.kerf_rss_mib()];
         let (nodes, claims) = (rig.api.list(NODES)?.len(), rig.api.list(CLAIMS)?.len());
@@ -166,6 +182,7 @@ impl Figures {
             cpu: [filled.0, ended.0],
             filling,
             churn,
+            large,
             more,
             floor: floor(rig, args)?,
             told: writes::count(&rig.audit_log())?,
@@ -193,6 +210,7 @@ impl Figures {
             "peakRssFillingMib": self.peaks[0], "peakRssMib": self.peaks[1],
             "loops": self.churn.len(), "loopP50Seconds": self.churn.percentile(50),
             "loopP99Seconds": self.churn.percentile(99), "loopP99Max": LOOP_P99_MAX_SECS,
+            "loopsOfMore": self.large.len(), "loopMaxOfMoreSeconds": self.large.percentile(100),
             "loopsFilling": self.filling.len(), "loopP50FillingSeconds": self.filling.percentile(50),
             "loopP99FillingSeconds": self.filling.percentile(99),
             "podsMore": args.more, "moreBoundSeconds": self.more, "moreBoundMax": self.bound_max(), "floorSeconds": self.floor,
@@ -250,6 +268,7 @@ fn pool() -> Value {
         {"key": "karpenter.alibabacloud.com/instance-cpu", "operator": "In", "values": [CORES]},
         {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": BATCH, "operator": "Exists"},
     ]);
     pool["spec"]["disruption"] =
         json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5s"});
@@ -299,14 +318,28 @@ fn await_fleet(rig: &mut Rig) -> Result<()> {
     })
 }
 
+/// Each batch wants nodes of its own: those that another left behind would take it, and nothing would have to be launched.
 fn come_and_go(rig: &mut Rig, args: &Args) -> Result<()> {
     for nth in 0..args.batches {
-        burst::wave(rig, &[row(&format!("batch-{nth:03}"), BATCH_PODS, args)])?;
+        let name = format!("batch-{nth:03}");
+        let mut batch = row(&name, BATCH_PODS, args).manifest();
+        batch["spec"]["template"]["spec"]["nodeSelector"] = json!({(BATCH): name});
+        burst::wave_of(rig, &[batch], BATCH_PODS)?;
         if let Some(old) = nth.checked_sub(BATCHES_ALIVE) {
             delete(rig, &format!("batch-{old:03}"))?;
         }
     }
     Ok(())
+}
+
+/// The last batches have gone, and the nodes of all of them: the thousand pods that come then need nodes of their own.
+fn await_gone(rig: &mut Rig, args: &Args, fleet: usize) -> Result<()> {
+    for nth in args.batches.saturating_sub(BATCHES_ALIVE)..args.batches {
+        delete(rig, &format!("batch-{nth:03}"))?;
+    }
+    rig.until("the nodes of the batches gone", PATIENCE, |rig| {
+        Ok(rig.api.list(CLAIMS)?.len() <= fleet)
+    })
 }
 
 fn delete(rig: &Rig, name: &str) -> Result<()> {
