@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::labels;
 use crate::requirement::Requirement;
-use crate::requirements::Requirements;
 use crate::selector::Labels;
 
 /// One label. Nodes of a kind have most of theirs in common and may share them.
@@ -101,11 +100,6 @@ impl NodeLabels {
             Some(_) => Found::Contradiction,
         }
     }
-
-    /// Whether a node with these labels, which has no other, satisfies what is wanted.
-    pub fn meet(&self, wanted: &Requirements) -> bool {
-        wanted.iter().all(|it| self.on(it.key()).meets(it))
-    }
 }
 
 impl Found<'_> {
@@ -147,8 +141,9 @@ impl fmt::Debug for NodeLabels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Node;
     use crate::requirement::Operator;
-    use crate::requirements::Undefined;
+    use crate::requirements::{Requirements, Undefined};
 
     #[test]
     fn of_two_labels_with_one_key_the_last_counts() {
@@ -205,11 +200,15 @@ mod tests {
         for pairs in sets {
             let own: NodeLabels = pairs.iter().copied().collect();
             let as_requirements = Requirements::from_labels(own.iter());
+            let node = Node {
+                labels: own,
+                ..Node::default()
+            };
             for (key, operator, values) in asks.clone() {
                 let wanted = Requirement::parse(key, operator, values).unwrap();
                 let wanted: Requirements = [wanted].into_iter().collect();
                 assert_eq!(
-                    own.meet(&wanted),
+                    node.meets(&wanted),
                     as_requirements.is_compatible(&wanted, Undefined::Denied),
                     "{pairs:?} {wanted}"
                 );

@@ -114,19 +114,19 @@ impl Tracked for Pod {
             cluster.nominations.arrived(&entry.pod.uid);
         }
         let before = cluster.pods.get(&key);
+        if before == Some(&entry) {
+            return false;
+        }
         let is_looked_at = before.is_none_or(|before| !before.is_same_but_ready(&entry))
             || cluster.pod_budgets.values().any(|it| it.lets_unready_go);
         let key = ObjectKey {
             namespace: cluster.shared.words.share(&*key.namespace),
             name: Arc::clone(&entry.pod.name),
         };
-        let is_changed = cluster.pods.get(&key) != Some(&entry);
-        if is_changed {
-            // Taken out first, because a map keeps the key that it has: the key and the pod share the name.
-            cluster.pods.remove(&key);
-            cluster.pods.insert(key, entry);
-        }
-        is_changed && is_looked_at
+        // Taken out first, because a map keeps the key that it has: the key and the pod share the name.
+        cluster.pods.remove(&key);
+        cluster.pods.insert(key, entry);
+        is_looked_at
     }
 
     fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
