@@ -2,10 +2,14 @@
 //!
 //! The client's own read time-out has to suit watches, which are silent for minutes; a single request gets this one.
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use kube::Api;
+use kube::api::ListParams;
 use kube::core::Status;
+use serde::de::DeserializeOwned;
 
 /// With the time that the request waits for its turn at the client's own rate limit, which is why it is this long. How
 /// long the API server may take for the answer itself is bounded where the client is made.
@@ -32,6 +36,31 @@ pub async fn bounded_by<T>(
     tokio::time::timeout(limit, call)
         .await
         .unwrap_or_else(|_| Err(timed_out(limit)))
+}
+
+/// Objects of one answer where all of a kind are read: a NodeClaim is up to 15 KB, and a large cluster has thousands.
+const PAGE_OBJECTS: u32 = 100;
+
+/// Reads all objects, a page at a time, and keeps of each what `keep` makes of it.
+///
+/// # Errors
+/// Those of any of the requests; also when the API server has forgotten the list meanwhile.
+pub async fn list_pages<K, T>(
+    api: &Api<K>,
+    mut keep: impl FnMut(K) -> Option<T>,
+) -> Result<Vec<T>, kube::Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let mut kept = Vec::new();
+    let mut params = ListParams::default().limit(PAGE_OBJECTS);
+    loop {
+        let page = bounded(api.list(&params)).await?;
+        kept.extend(page.items.into_iter().filter_map(&mut keep));
+        let token = page.metadata.continue_.filter(|token| !token.is_empty());
+        let Some(token) = token else { return Ok(kept) };
+        params.continue_token = Some(token);
+    }
 }
 
 fn timed_out(limit: Duration) -> kube::Error {

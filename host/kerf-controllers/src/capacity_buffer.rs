@@ -174,7 +174,7 @@ pub fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) {
     let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut outcome_of = |pod: &Pod, change: &mut dyn FnMut(&mut Outcome)| {
         if let Some(uid) = Buffer::uid_of(pod) {
-            change(outcomes.entry(uid.to_owned()).or_default());
+            change(outcomes.entry(uid).or_default());
         }
     };
     for Placement { pod, node, .. } in plan.placements.iter().filter(|it| it.pod.is_virtual()) {

@@ -32,8 +32,9 @@ const OBJECT_NAME_MAX_BYTES: usize = 200;
 const REPEAT_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// After this long the same thing is news again.
 const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
-/// Events that are remembered; beyond that all are forgotten, which costs no more than repeated events.
-const TOLD_MAX: usize = 20_000;
+/// Events that are remembered, a quarter of a kilobyte each: what repeats itself does so for some hundred objects at a time.
+/// Beyond that those that were not seen for a minute are forgotten, or else all, which costs no more than repeated events.
+const TOLD_MAX: usize = 4_096;
 
 /// Events that wait to be written. Whoever tells more than the API server takes waits here, for the sake of memory.
 const QUEUE_MAX: usize = 4_096;
@@ -307,7 +308,7 @@ fn decide(
         };
     }
     if told.len() >= TOLD_MAX {
-        told.retain(|_, it| !is_old(it));
+        told.retain(|_, it| now.duration_since(it.seen_at) < REPEAT_AFTER);
     }
     if told.len() >= TOLD_MAX {
         told.clear();

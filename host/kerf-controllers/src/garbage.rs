@@ -13,12 +13,11 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::{DeleteOutcome, Instance, parse_provider_id};
 use kerf_cloud::provider::tags;
 use kerf_core::sabotage::{self, Sabotage};
-use kube::api::ListParams;
 use kube::runtime::events::EventType;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::{Instant, interval};
 
-use crate::api_call::bounded;
+use crate::api_call::list_pages;
 use crate::context::Context;
 use crate::error::chain;
 use crate::lifecycle::initialization::is_ready;
@@ -26,6 +25,29 @@ use crate::termination::claim::{Disruption, disrupt};
 
 /// Karpenter's name for it, in metrics.
 const CONTROLLER: &str = "nodeclaim.garbagecollection";
+
+/// What the comparison looks at in a NodeClaim. A large cluster has tens of megabytes of them.
+#[derive(Debug)]
+struct Claim {
+    name: String,
+    provider_id: Option<String>,
+    launch_group: Option<String>,
+    is_launched: bool,
+    is_deleting: bool,
+}
+
+impl Claim {
+    fn of(claim: &NodeClaim) -> Self {
+        let annotations = claim.annotations();
+        Self {
+            name: claim.name_any(),
+            provider_id: claim.provider_id().map(str::to_owned),
+            launch_group: annotations.get(annotation::LAUNCH_GROUP).cloned(),
+            is_launched: claim.is_true(condition::LAUNCHED),
+            is_deleting: claim.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
 
 /// Since when each suspect has been one.
 type Suspects = BTreeMap<String, Instant>;
@@ -50,27 +72,25 @@ pub async fn run(context: Arc<Context>) {
 
 /// Our instances, then the claims: a claim that is missing in this answer was missing when the instances were listed.
 /// The API server itself is asked, since the watch may lag.
-async fn both_sides(context: &Context) -> Result<(Vec<Instance>, Vec<NodeClaim>), String> {
+async fn both_sides(context: &Context) -> Result<(Vec<Instance>, Vec<Claim>), String> {
     let instances = context.cloud.on(CONTROLLER).list_ours().await;
     let instances =
         instances.map_err(|error| format!("cannot list our instances: {}", chain(&error)))?;
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let claims = bounded(api.list(&ListParams::default())).await;
+    let claims = list_pages(&api, |claim| Some(Claim::of(&claim))).await;
     let claims =
         claims.map_err(|error| format!("cannot list the NodeClaims: {}", chain(&error)))?;
-    Ok((instances, claims.items))
+    Ok((instances, claims))
 }
 
 /// Instances that no claim names by provider id or launch group. Pure.
-fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
-    let provider_ids: BTreeSet<&str> = claims.iter().filter_map(NodeClaim::provider_id).collect();
+fn unclaimed(instances: &[Instance], claims: &[Claim]) -> BTreeSet<String> {
+    let provider_ids = claims.iter().filter_map(|it| it.provider_id.as_deref());
+    let provider_ids: BTreeSet<&str> = provider_ids.collect();
     // A claim that has its instance claims no other of its group: that one is a late twin.
-    let is_open = |claim: &&NodeClaim| claim.provider_id().is_none();
-    let open = claims.iter().filter(is_open);
-    let groups: BTreeSet<&str> = open
-        .filter_map(|claim| claim.annotations().get(annotation::LAUNCH_GROUP))
-        .map(String::as_str)
-        .collect();
+    let open = claims.iter().filter(|it| it.provider_id.is_none());
+    let groups = open.filter_map(|it| it.launch_group.as_deref());
+    let groups: BTreeSet<&str> = groups.collect();
     let is_claimed = |instance: &Instance| {
         provider_ids.contains(instance.provider_id().as_str())
             || instance.launch_group().is_some_and(|group| {
@@ -86,16 +106,13 @@ fn unclaimed(instances: &[Instance], claims: &[NodeClaim]) -> BTreeSet<String> {
 
 /// Those whose instance the cloud does not know by its id either, or knows as stopped. An instance that lost its tags is
 /// still there, and so is one that another provider made, whose tags are not ours.
-async fn gone<'a>(
-    suspects: Vec<&'a NodeClaim>,
-    context: &Context,
-) -> Result<Vec<&'a NodeClaim>, String> {
+async fn gone<'a>(suspects: Vec<&'a Claim>, context: &Context) -> Result<Vec<&'a Claim>, String> {
     let region = &context.settings.region;
     // Of another region nothing is known here.
-    let suspects: Vec<(&NodeClaim, String)> = suspects
+    let suspects: Vec<(&Claim, String)> = suspects
         .into_iter()
         .filter_map(|claim| {
-            let (of_region, id) = parse_provider_id(claim.provider_id()?)?;
+            let (of_region, id) = parse_provider_id(claim.provider_id.as_deref()?)?;
             (of_region == region).then(|| (claim, id.to_owned()))
         })
         .collect();
@@ -114,13 +131,14 @@ async fn gone<'a>(
 }
 
 /// Claims whose recorded instance is not among ours, or is stopped. Pure.
-fn without_instance<'a>(instances: &[Instance], claims: &'a [NodeClaim]) -> Vec<&'a NodeClaim> {
+fn without_instance<'a>(instances: &[Instance], claims: &'a [Claim]) -> Vec<&'a Claim> {
     let alive = instances.iter().filter(|it| !it.has_stopped());
     let existing: BTreeSet<String> = alive.map(Instance::provider_id).collect();
-    let is_lost = |claim: &&NodeClaim| {
-        claim.metadata.deletion_timestamp.is_none()
-            && claim.is_true(condition::LAUNCHED)
-            && claim.provider_id().is_some_and(|id| !existing.contains(id))
+    let is_lost = |claim: &&Claim| {
+        let is_missing = |id: &String| !existing.contains(id);
+        !claim.is_deleting
+            && claim.is_launched
+            && claim.provider_id.as_ref().is_some_and(is_missing)
     };
     claims.iter().filter(is_lost).collect()
 }
@@ -146,7 +164,7 @@ fn ripe(
 
 async fn delete_orphans(
     instances: &[Instance],
-    claims: &[NodeClaim],
+    claims: &[Claim],
     seen: &mut Suspects,
     context: &Context,
 ) {
@@ -190,7 +208,7 @@ fn claim_reference(name: &str) -> ObjectReference {
 
 async fn delete_lost(
     instances: &[Instance],
-    claims: &[NodeClaim],
+    claims: &[Claim],
     seen: &mut Suspects,
     context: &Context,
 ) {
@@ -202,7 +220,7 @@ async fn delete_lost(
             return;
         }
     };
-    let found: BTreeSet<String> = suspects.iter().map(|claim| claim.name_any()).collect();
+    let found: BTreeSet<String> = suspects.iter().map(|claim| claim.name.clone()).collect();
     // Missing in two readings in a row: one listing may lag behind the launch.
     let ripe = ripe(
         seen,
@@ -211,18 +229,19 @@ async fn delete_lost(
         context.settings.garbage_collection_poll / 2,
     );
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for claim in suspects
-        .into_iter()
-        .filter(|claim| ripe.contains(&claim.name_any()))
-    {
-        let nodes = claim
-            .provider_id()
-            .map(|id| context.nodes_of(id))
-            .unwrap_or_default();
+    for suspect in suspects.into_iter().filter(|it| ripe.contains(&it.name)) {
+        // One of which the watch says something else is looked at in the next comparison.
+        let claim = context.stores.nodeclaims.get(&suspect.name);
+        let is_same = |it: &Arc<NodeClaim>| it.provider_id() == suspect.provider_id.as_deref();
+        let Some(claim) = claim.filter(is_same) else {
+            continue;
+        };
+        let nodes = claim.provider_id().map(|id| context.nodes_of(id));
+        let nodes = nodes.unwrap_or_default();
         if nodes.iter().any(|node| is_ready(node)) {
             continue;
         }
-        collect(claim, &api, context).await;
+        collect(&claim, &api, context).await;
     }
 }
 
@@ -267,7 +286,7 @@ mod tests {
         }
     }
 
-    fn claim(provider_id: Option<&str>, group: &str) -> NodeClaim {
+    fn claim(provider_id: Option<&str>, group: &str) -> Claim {
         let mut claim = NodeClaim::new("general-1", Default::default());
         claim
             .annotations_mut()
@@ -276,7 +295,7 @@ mod tests {
             provider_id: provider_id.map(str::to_owned),
             ..NodeClaimStatus::default()
         });
-        claim
+        Claim::of(&claim)
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod evacuate;
 pub mod notice;
 pub mod sources;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,15 +79,14 @@ async fn watch(context: &Context) {
     }
 }
 
-/// Our claims by the id of their instance.
-fn claims_by_instance(context: &Context) -> BTreeMap<String, Arc<NodeClaim>> {
+/// Our claims with the id of their instance. Each is read when its turn comes: a large cluster has tens of megabytes of them.
+fn our_claims(context: &Context) -> impl Iterator<Item = (String, Arc<NodeClaim>)> {
     let claims = context.stores.nodeclaims.iter();
     let ours = claims.filter(|claim| context.manages(&claim.spec.node_class_ref));
     ours.filter_map(|claim| {
         let (_, id) = parse_provider_id(claim.provider_id()?)?;
         Some((id.to_owned(), claim))
     })
-    .collect()
 }
 
 /// Writes down what is new. What speaks of instances that are not ours is passed over, and one that cannot be written
@@ -96,7 +95,9 @@ async fn take_in(findings: &[Finding], context: &Context) {
     if findings.is_empty() {
         return;
     }
-    let claims = claims_by_instance(context);
+    let found: BTreeSet<&str> = findings.iter().map(|it| it.instance_id.as_str()).collect();
+    let claims = our_claims(context).filter(|(id, _)| found.contains(id.as_str()));
+    let claims: BTreeMap<String, Arc<NodeClaim>> = claims.collect();
     for finding in findings {
         let Some(claim) = claims.get(&finding.instance_id) else {
             tracing::debug!(instance = %finding.instance_id, source = finding.source.as_str(), "announced for an instance that is not ours");
@@ -163,7 +164,7 @@ fn mark_offering(claim: &NodeClaim, notice: &Notice, context: &Context) {
 /// Takes back what was announced for later and is not announced any more. What has begun to move goes on.
 async fn withdraw(findings: &[Finding], context: &Context) {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    for (instance_id, claim) in claims_by_instance(context) {
+    for (instance_id, claim) in our_claims(context) {
         let Some(notice) = Notice::of(&claim).filter(|it| it.source == Source::Events) else {
             continue;
         };

@@ -132,6 +132,19 @@ impl<K: Watched> Kept<K> {
         self.iter_where(move |text| pair.find(text).is_none())
     }
 
+    /// Those that are wanted by their name and version; the others are not read.
+    pub fn iter_of(
+        &self,
+        is_wanted: &dyn Fn(&str, Option<u64>) -> bool,
+    ) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let wanted: Vec<Arc<Squeezed>> = self.read(|it| {
+            let entries = it.by_name.iter();
+            let wanted = entries.filter(|(name, entry)| is_wanted(name, entry.version));
+            wanted.map(|(_, it)| Arc::clone(&it.squeezed)).collect()
+        });
+        wanted.into_iter().filter_map(|it| parsed(it.text()))
+    }
+
     fn iter_where<F: Fn(&[u8]) -> bool>(
         &self,
         is_wanted: F,
@@ -181,6 +194,19 @@ impl<K: Watched> Kept<K> {
         let name = object.meta().name.as_deref().unwrap_or_default();
         let written = self.read(|it| it.written.get(name).copied());
         written.is_some_and(|written| version_of(object).is_some_and(|it| it < written))
+    }
+
+    /// Moves what is kept together in memory: it was made among objects that are gone by now. Nothing of what it says changes.
+    pub fn repack(&self) {
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let anew = objects.by_name.iter().map(|(name, entry)| {
+            let entry = Entry {
+                squeezed: Arc::new(entry.squeezed.anew()),
+                version: entry.version,
+            };
+            (name.clone(), entry)
+        });
+        objects.by_name = anew.collect();
     }
 
     /// The names, which are all that a queue of work looks at.
@@ -277,7 +303,7 @@ impl Objects {
 }
 
 /// Versions of one kind count up (Kubernetes API concepts, "Resource versions"); where they are no numbers, nothing is behind.
-fn version_of<K: Resource>(object: &K) -> Option<u64> {
+pub fn version_of<K: Resource>(object: &K) -> Option<u64> {
     object.meta().resource_version.as_deref()?.parse().ok()
 }
 

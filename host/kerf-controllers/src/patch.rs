@@ -1,7 +1,7 @@
 //! Writing an object back: only what differs, and only if nobody changed the object since it was read.
 //!
 //! Both patches carry the resourceVersion, so a decision made on a stale object is refused by the API server (409)
-//! instead of undoing someone else's change.
+//! instead of undoing someone else's change. A note that is right whatever else changed carries the uid only.
 
 use std::fmt::Debug;
 
@@ -31,29 +31,67 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwne
 /// [`Error::Kube`]; a conflict when the object changed after `before` was read.
 pub async fn write<K: Writable>(api: &Api<K>, before: &K, after: &K) -> Result<K, Error> {
     let name = before.meta().name.clone().unwrap_or_default();
-    let (before_main, before_status) = split(encode(before)?);
-    let (after_main, after_status) = split(encode(after)?);
+    let Changes { main, status } = changes(before, after)?;
     let params = PatchParams::apply(FIELD_MANAGER);
     let params = PatchParams {
         force: false,
         ..params
     };
     let mut version = before.meta().resource_version.clone();
-    let mut written = after.clone();
-    if let Some(change) = difference(&before_main, &after_main) {
+    let mut written = None;
+    if let Some(change) = main {
         let patch = Patch::Merge(locked(change, version.as_deref()));
-        written = bounded(api.patch(&name, &params, &patch))
+        let now = bounded(api.patch(&name, &params, &patch))
             .await
             .map_err(|source| Error::kube("patch", before, source))?;
-        version.clone_from(&written.meta().resource_version);
+        version.clone_from(&now.meta().resource_version);
+        written = Some(now);
     }
-    if let Some(change) = difference(&before_status, &after_status) {
+    if let Some(change) = status {
         let patch = Patch::Merge(locked(json!({ "status": change }), version.as_deref()));
-        written = bounded(api.patch_status(&name, &params, &patch))
+        let now = bounded(api.patch_status(&name, &params, &patch))
             .await
             .map_err(|source| Error::kube("patch the status of", before, source))?;
+        written = Some(now);
     }
-    Ok(written)
+    Ok(written.unwrap_or_else(|| after.clone()))
+}
+
+/// Sets an annotation that only we write, whatever else was changed since the object was read.
+///
+/// # Errors
+/// [`Error::Kube`]; a conflict when another object has that name by now.
+pub async fn annotate<K: Writable>(
+    api: &Api<K>,
+    object: &K,
+    key: &str,
+    value: &str,
+) -> Result<K, Error> {
+    let name = object.meta().name.clone().unwrap_or_default();
+    let patch = Patch::Merge(annotation(object.meta().uid.as_deref(), key, value));
+    bounded(api.patch(&name, &PatchParams::apply(FIELD_MANAGER), &patch))
+        .await
+        .map_err(|source| Error::kube("annotate", object, source))
+}
+
+fn annotation(uid: Option<&str>, key: &str, value: &str) -> Value {
+    json!({"metadata": {"uid": uid, "annotations": {key: value}}})
+}
+
+/// What is to be written; none where nothing differs.
+struct Changes {
+    main: Option<Value>,
+    status: Option<Value>,
+}
+
+/// The objects as values are gone before anybody waits for an answer: of a burst, hundreds wait at a time.
+fn changes<K: Writable>(before: &K, after: &K) -> Result<Changes, Error> {
+    let (before_main, before_status) = split(encode(before)?);
+    let (after_main, after_status) = split(encode(after)?);
+    Ok(Changes {
+        main: difference(&before_main, &after_main),
+        status: difference(&before_status, &after_status),
+    })
 }
 
 fn encode<K: Writable>(object: &K) -> Result<Value, Error> {
@@ -121,6 +159,14 @@ mod tests {
         assert_eq!(
             patch,
             json!({"metadata": {"labels": {"new": "3", "gone": null}}, "list": [1]})
+        );
+    }
+
+    #[test]
+    fn a_note_holds_for_the_object_of_that_uid_only() {
+        assert_eq!(
+            annotation(Some("u-1"), "tagged", "true"),
+            json!({"metadata": {"uid": "u-1", "annotations": {"tagged": "true"}}})
         );
     }
 

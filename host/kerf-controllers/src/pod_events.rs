@@ -19,7 +19,9 @@ use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::{clock, patch};
 
-/// Writes per claim are at least this far apart (Karpenter: same); the last event is never lost, only written later.
+/// An event waits this long for the next, and for another write of the claim that takes it along: Consolidatable goes with the
+/// first event and comes after the last. Writes per claim are as far apart (Karpenter: same, but the first event is written
+/// at once). Who decides in this process knows every event without that.
 const WRITE_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// How often waiting events are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -111,45 +113,53 @@ fn place(pod: &Pod) -> Option<(u64, Stage, String)> {
     Some((hasher.finish(), stage, node))
 }
 
+/// Events of one node that are not written yet.
+#[derive(Debug, Clone, Copy)]
+struct Unwritten {
+    first: Timestamp,
+    last: Timestamp,
+}
+
 /// Writes what is noted until the process ends.
 pub async fn run(mut events: mpsc::Receiver<PodEvent>, context: Arc<Context>) {
-    let mut waiting: BTreeMap<String, Timestamp> = BTreeMap::new();
+    let mut waiting: BTreeMap<String, Unwritten> = BTreeMap::new();
     let mut ticks = interval(TICK);
     loop {
         tokio::select! {
             event = events.recv() => {
                 let Some(PodEvent { node, at }) = event else { return };
-                let latest = waiting.entry(node).or_insert(at);
-                *latest = (*latest).max(at);
+                let known = waiting.entry(node).or_insert(Unwritten { first: at, last: at });
+                known.last = known.last.max(at);
             }
             _ = ticks.tick() => write_due(&mut waiting, &context).await,
         }
     }
 }
 
-async fn write_due(waiting: &mut BTreeMap<String, Timestamp>, context: &Context) {
+async fn write_due(waiting: &mut BTreeMap<String, Unwritten>, context: &Context) {
     let now = clock::now();
-    for (node, at) in std::mem::take(waiting) {
+    let is_due = |it: &Unwritten| now.duration_since(it.first) >= WRITE_PAUSE;
+    let due = waiting.extract_if(.., |_, it| is_due(it));
+    for (node, events) in due.collect::<Vec<_>>() {
         let Some(claim) = claim_on(&node, context) else {
             continue;
         };
-        let written = claim
-            .status
-            .as_ref()
-            .and_then(|status| status.last_pod_event_time);
-        let is_recent = written.is_some_and(|written| now.duration_since(written) < WRITE_PAUSE);
-        if is_recent || context.stores.nodeclaims.is_behind(&claim) {
-            waiting.insert(node, at);
+        if context.stores.nodeclaims.is_behind(&claim) {
+            waiting.insert(node, events);
             continue;
         }
-        match write(&claim, at, context).await {
+        let written = claim.status.as_ref().and_then(|it| it.last_pod_event_time);
+        if written >= Some(kerf_api::time::whole_seconds(events.last)) {
+            continue;
+        }
+        match write(&claim, events.last, context).await {
             Ok(()) => {}
             Err(error) if error.is_not_found() => {}
             Err(error) => {
                 if !error.is_conflict() {
                     tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot note the pod event; tried again");
                 }
-                waiting.insert(node, at);
+                waiting.insert(node, events);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Moves the index together in memory once a burst is over.
+//! Moves the index and the kept texts together in memory once a burst is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +31,15 @@ pub(crate) async fn run(context: Arc<Context>) {
         }
         moved = now;
         let context = Arc::clone(&context);
-        if let Err(error) = spawn_blocking(move || context.cluster.repack()).await {
+        if let Err(error) = spawn_blocking(move || move_together(&context)).await {
             tracing::error!(%error, "the index was not moved together; hint: this is a bug, report it");
             return;
         }
     }
+}
+
+fn move_together(context: &Context) {
+    context.cluster.repack();
+    context.stores.nodeclaims.repack();
+    context.stores.nodes.repack();
 }

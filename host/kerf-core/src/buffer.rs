@@ -96,9 +96,10 @@ impl Buffer {
     }
 
     /// The uid of the buffer that a virtual pod belongs to.
-    pub fn uid_of(pod: &Pod) -> Option<&str> {
-        let (uid, _) = pod.uid.as_str().rsplit_once('-')?;
-        pod.is_virtual().then_some(uid)
+    pub fn uid_of(pod: &Pod) -> Option<String> {
+        let uid = pod.uid.text();
+        let (uid, _) = uid.rsplit_once('-')?;
+        pod.is_virtual().then(|| uid.to_owned())
     }
 
     /// Its virtual pods. Their names and uids are the same each time.
@@ -189,10 +190,10 @@ mod tests {
         let names: Vec<&str> = pods.iter().map(|it| &*it.name).collect();
         assert_eq!(names, ["capacity-buffer-web-0", "capacity-buffer-web-1"]);
         let last = &pods[1];
-        assert_eq!((&*last.uid, &*last.namespace), ("u1-1", "shop"));
+        assert_eq!((&*last.uid.text(), &*last.namespace), ("u1-1", "shop"));
         assert_eq!(last.spec.priority, i32::MIN);
         assert!(last.spec.volumes.is_empty() && last.spec.scheduling_gates.is_empty());
-        assert_eq!(Buffer::uid_of(last), Some("u1"));
+        assert_eq!(Buffer::uid_of(last).as_deref(), Some("u1"));
         assert_eq!(Buffer::uid_of(&Pod::new("a-1", PodSpec::default())), None);
     }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+pub use crate::pod_uid::PodUid;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -90,10 +92,6 @@ id! {
 id! {
     /// An Alibaba Cloud zone, such as `cn-hangzhou-h`.
     ZoneId
-}
-id! {
-    /// `metadata.uid` of a pod. Virtual pods of a CapacityBuffer have made-up ones.
-    PodUid
 }
 id! {
     /// An id of a capacity reservation.

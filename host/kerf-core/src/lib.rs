@@ -18,6 +18,7 @@ pub mod overlay;
 pub mod plan;
 pub mod planted;
 pub mod pod;
+mod pod_uid;
 pub mod preferences;
 pub mod price;
 pub mod quantity;

@@ -66,7 +66,7 @@ pub struct Cluster {
     pub(crate) default_spread: DefaultSpread,
     pub(crate) shared: Shared,
     pub(crate) node_ids: ProviderIds,
-    claim_ids: ProviderIds,
+    pub(crate) claim_ids: ProviderIds,
     problems: BTreeMap<(Kind, ObjectKey), Vec<Problem>>,
     synced: BTreeSet<Kind>,
     pub(crate) nominations: Nominations,
@@ -365,13 +365,13 @@ impl Cluster {
         specs: &mut default_spread::Specs<'a>,
     ) -> Arc<Pod> {
         let mut spec = specs.with_constraints(entry);
-        if !entry.claims.is_empty() {
+        if !entry.claims().is_empty() {
             let storage = Storage {
                 claims: &self.volume_claims,
                 volumes: &self.volumes,
                 classes: &self.storage_classes,
             };
-            let claims = entry.claims.iter();
+            let claims = entry.claims().iter();
             let volumes = claims
                 .map(|name| storage.resolve(&entry.pod.namespace, name))
                 .collect();
@@ -398,20 +398,32 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn note_provider_id(&mut self, kind: Kind, key: &ObjectKey) {
+    /// Of a Node or a NodeClaim, as the index has it.
+    pub(crate) fn provider_id(&self, kind: Kind, key: &ObjectKey) -> Option<Arc<str>> {
+        match kind {
+            Kind::Node => self.nodes.get(key)?.provider_id().cloned(),
+            Kind::NodeClaim => self.node_claims.get(key)?.provider_id().cloned(),
+            _ => None,
+        }
+    }
+
+    /// Takes in that an object was put or removed, which had that providerID before.
+    pub(crate) fn note_provider_id(
+        &mut self,
+        kind: Kind,
+        key: &ObjectKey,
+        before: Option<Arc<str>>,
+    ) {
+        let now = self.provider_id(kind, key);
         if kind == Kind::Node {
-            let entry = self.nodes.get(key);
-            self.node_ids
-                .set(&key.name, entry.and_then(NodeEntry::provider_id));
-            if !entry.is_some_and(NodeEntry::is_leaving) {
+            self.node_ids.change(&key.name, before, now);
+            if !self.nodes.get(key).is_some_and(NodeEntry::is_leaving) {
                 self.leaving.remove(&*key.name);
             } else if self.leaving.insert(key.name.to_string()) {
                 self.news.left += 1;
             }
         } else if kind == Kind::NodeClaim {
-            let entry = self.node_claims.get(key);
-            self.claim_ids
-                .set(&key.name, entry.and_then(NodeClaimEntry::provider_id));
+            self.claim_ids.change(&key.name, before, now);
         }
     }
 

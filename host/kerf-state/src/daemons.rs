@@ -67,7 +67,7 @@ fn merge(live: &PodSpec, template: &PodSpec) -> Arc<PodSpec> {
 fn newest_pods(pods: &BTreeMap<ObjectKey, PodEntry>) -> BTreeMap<&Arc<str>, &PodEntry> {
     let mut newest: BTreeMap<&Arc<str>, &PodEntry> = BTreeMap::new();
     for entry in pods.values() {
-        let Some(uid) = &entry.daemon_set else {
+        let Some(uid) = entry.daemon_set() else {
             continue;
         };
         let is_usable = entry.pod.phase == PodPhase::Active && entry.pod.invalid.is_none();

@@ -104,7 +104,7 @@ impl<'a> Specs<'a> {
             return None;
         }
         let namespace = &*entry.pod.namespace;
-        let workload = entry.workload.as_ref();
+        let workload = entry.workload();
         let key = (namespace, Arc::as_ptr(spec) as usize, workload);
         if let Some(made) = self.made.get(&key) {
             return Some(Arc::clone(made));

@@ -28,7 +28,7 @@ use crate::shared::Shared;
 /// A Node in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeEntry {
-    provider_id: Option<String>,
+    provider_id: Option<Arc<str>>,
     labels: NodeLabels,
     taints: Vec<Taint>,
     allocatable: Resources,
@@ -50,7 +50,7 @@ impl NodeEntry {
 /// A NodeClaim in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeClaimEntry {
-    provider_id: Option<String>,
+    provider_id: Option<Arc<str>>,
     node_name: Option<String>,
     pool: Option<String>,
     labels: NodeLabels,
@@ -149,24 +149,26 @@ pub(crate) fn node_claim(
 }
 
 impl NodeEntry {
-    /// A copy with other labels.
-    pub(crate) fn map_labels(&self, map: impl Fn(&NodeLabels) -> NodeLabels) -> Self {
+    /// A copy that shares nothing with this one but what it shares with others too.
+    pub(crate) fn anew(&self) -> Self {
         Self {
-            labels: map(&self.labels),
+            provider_id: self.provider_id.as_deref().map(Arc::from),
+            labels: NodeLabels::of(self.labels.shared().cloned()),
             ..self.clone()
         }
     }
 
-    pub(crate) fn provider_id(&self) -> Option<&str> {
-        self.provider_id.as_deref()
+    pub(crate) fn provider_id(&self) -> Option<&Arc<str>> {
+        self.provider_id.as_ref()
     }
 }
 
 impl NodeClaimEntry {
-    /// A copy with other labels.
-    pub(crate) fn map_labels(&self, map: impl Fn(&NodeLabels) -> NodeLabels) -> Self {
+    /// A copy that shares nothing with this one but what it shares with others too.
+    pub(crate) fn anew(&self) -> Self {
         Self {
-            labels: map(&self.labels),
+            provider_id: self.provider_id.as_deref().map(Arc::from),
+            labels: NodeLabels::of(self.labels.shared().cloned()),
             ..self.clone()
         }
     }
@@ -187,14 +189,14 @@ impl NodeClaimEntry {
         !self.is_deleting && self.created_at.is_some_and(is_near)
     }
 
-    pub(crate) fn provider_id(&self) -> Option<&str> {
-        self.provider_id.as_deref()
+    pub(crate) fn provider_id(&self) -> Option<&Arc<str>> {
+        self.provider_id.as_ref()
     }
 }
 
-fn provider_id(written: Option<&str>) -> Option<String> {
+fn provider_id(written: Option<&str>) -> Option<Arc<str>> {
     let id = written.filter(|id| !id.is_empty())?;
-    Some(bare(id).to_owned())
+    Some(Arc::from(bare(id)))
 }
 
 fn created_at(metadata: &ObjectMeta) -> Option<Timestamp> {

@@ -1,14 +1,14 @@
 //! Which Nodes and NodeClaims have which providerID, kept as they change, so that nobody has to search.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-/// Names of objects of one kind by their providerID.
+/// Objects of one kind by their providerID. Ids and names are shared with the objects.
 #[derive(Debug, Default)]
-pub(crate) struct ProviderIds {
-    /// In order. Mostly one: a set has room for eleven.
-    names: BTreeMap<String, Vec<String>>,
-    ids: BTreeMap<String, String>,
-}
+pub(crate) struct ProviderIds(
+    /// Ids with names. There should be one name for each id.
+    BTreeSet<(Arc<str>, Arc<str>)>,
+);
 
 /// Some clusters put this in front of `<region>.<instance-id>`; both forms mean the same instance.
 const SCHEME: &str = "alicloud://";
@@ -19,32 +19,37 @@ pub(crate) fn bare(provider_id: &str) -> &str {
 }
 
 impl ProviderIds {
-    /// Takes in what the object has now; none also when it is gone.
-    pub(crate) fn set(&mut self, name: &str, id: Option<&str>) {
-        if self.ids.get(name).map(String::as_str) == id {
+    /// Takes in what the object has now and had before; none also where it is or was not there.
+    pub(crate) fn change(
+        &mut self,
+        name: &Arc<str>,
+        before: Option<Arc<str>>,
+        now: Option<Arc<str>>,
+    ) {
+        if before == now {
             return;
         }
-        if let Some(old) = self.ids.remove(name)
-            && let Some(names) = self.names.get_mut(&old)
-        {
-            names.retain(|known| known != name);
-            if names.is_empty() {
-                self.names.remove(&old);
-            }
+        if let Some(id) = before {
+            self.0.remove(&(id, Arc::clone(name)));
         }
-        if let Some(id) = id {
-            self.ids.insert(name.to_owned(), id.to_owned());
-            let names = self.names.entry(id.to_owned()).or_default();
-            if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
-                names.reserve_exact(1);
-                names.insert(place, name.to_owned());
-            }
+        if let Some(id) = now {
+            self.0.insert((id, Arc::clone(name)));
         }
     }
 
     /// The names of the objects with this id (in its bare form), in order.
     pub(crate) fn names(&self, id: &str) -> impl Iterator<Item = &str> {
-        self.names.get(id).into_iter().flatten().map(String::as_str)
+        let first = (Arc::from(id), Arc::from(""));
+        let from_there = self.0.range(first..);
+        let of_id = from_there.take_while(move |(found, _)| **found == *id);
+        of_id.map(|(_, name)| &**name)
+    }
+}
+
+impl FromIterator<(Arc<str>, Arc<str>)> for ProviderIds {
+    /// Of all ids with their names.
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(all: I) -> Self {
+        Self(all.into_iter().collect())
     }
 }
 
@@ -54,16 +59,19 @@ mod tests {
 
     #[test]
     fn an_object_is_found_under_its_latest_id_only() {
+        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
+        let id = |id: &str| Some(Arc::from(id));
         let mut ids = ProviderIds::default();
-        ids.set("b", Some("i-1"));
-        ids.set("a", Some("i-1"));
+        ids.change(&b, None, id("i-1"));
+        ids.change(&a, None, id("i-1"));
+        ids.change(&a, id("i-1"), id("i-1"));
         assert_eq!(ids.names("i-1").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(ids.names("i-").count(), 0);
 
-        ids.set("a", Some("i-2"));
-        ids.set("b", None);
+        ids.change(&a, id("i-1"), id("i-2"));
+        ids.change(&b, id("i-1"), None);
 
         assert_eq!(ids.names("i-1").count(), 0);
         assert_eq!(ids.names("i-2").collect::<Vec<_>>(), ["a"]);
-        assert_eq!(ids.names.len(), 1);
     }
 }

@@ -7,21 +7,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kerf_core::ids::PodUid;
-use kerf_core::node_labels::NodeLabels;
 use kerf_core::pod::Pod;
 
 use crate::cluster::Cluster;
 use crate::convert::pod::PodEntry;
+use crate::nodes::{NodeClaimEntry, NodeEntry};
 use crate::problem::ObjectKey;
+use crate::provider_ids::ProviderIds;
 
 impl Cluster {
     /// Makes the entries of pods, Nodes and NodeClaims anew, and forgets what no object shares any more. Nothing of what they
     /// say changes.
     pub fn repack(&mut self) {
         self.pods = self.pods.iter().map(|it| of_pod(it.0, it.1)).collect();
-        repack(&mut self.nodes, |it| it.map_labels(labels));
-        repack(&mut self.node_claims, |it| it.map_labels(labels));
+        repack(&mut self.nodes, |it| it.anew());
+        repack(&mut self.node_claims, |it| it.anew());
+        self.node_ids = ids(&self.nodes, NodeEntry::provider_id);
+        self.claim_ids = ids(&self.node_claims, NodeClaimEntry::provider_id);
         self.shared.sweep();
     }
 }
@@ -42,22 +44,24 @@ fn of_pod(key: &ObjectKey, entry: &PodEntry) -> (ObjectKey, PodEntry) {
     let name: Arc<str> = Arc::from(&*entry.pod.name);
     let pod = Pod {
         name: Arc::clone(&name),
-        uid: PodUid::new(&*entry.pod.uid),
         ..(*entry.pod).clone()
     };
     let key = ObjectKey {
         namespace: Arc::clone(&key.namespace),
         name,
     };
-    let entry = PodEntry {
-        pod: Arc::new(pod),
-        ..entry.clone()
-    };
+    let mut entry = entry.clone();
+    entry.pod = Arc::new(pod);
     (key, entry)
 }
 
-fn labels(labels: &NodeLabels) -> NodeLabels {
-    NodeLabels::of(labels.shared().cloned())
+/// The ids of a table, shared with its entries.
+fn ids<E>(table: &BTreeMap<ObjectKey, E>, id: impl Fn(&E) -> Option<&Arc<str>>) -> ProviderIds {
+    let ids = table.iter().filter_map(|(key, entry)| {
+        let id = id(entry)?;
+        Some((Arc::clone(id), Arc::clone(&key.name)))
+    });
+    ids.collect()
 }
 
 #[cfg(test)]

@@ -75,15 +75,17 @@ macro_rules! tracked {
                 let entry = $convert(self, &mut cluster.shared, &mut problems);
                 let key = self.key();
                 cluster.note_problems(Self::KIND, &key, problems.finish());
+                let provider_id = cluster.provider_id(Self::KIND, &key);
                 let is_changed = replace(&mut cluster.$($table).+, key.clone(), entry);
-                cluster.note_provider_id(Self::KIND, &key);
+                cluster.note_provider_id(Self::KIND, &key, provider_id);
                 is_changed
             }
 
             fn remove(cluster: &mut Cluster, key: &ObjectKey) -> bool {
                 cluster.note_problems(Self::KIND, key, Vec::new());
+                let provider_id = cluster.provider_id(Self::KIND, key);
                 let was_there = cluster.$($table).+.remove(key).is_some();
-                cluster.note_provider_id(Self::KIND, key);
+                cluster.note_provider_id(Self::KIND, key, provider_id);
                 was_there
             }
 

@@ -1,5 +1,7 @@
 //! The conditions Drifted and Consolidatable of every claim: read, decide, write what differs.
 
+mod looked;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,7 @@ use kerf_core::node_pool::NodePool;
 use kube::{Api, ResourceExt};
 use tokio::time::sleep;
 
+use self::looked::{ALL_AFTER, Looked};
 use crate::clock;
 use crate::context::Context;
 use crate::disruption::drift::{self, Drift, Verdict, Wanted};
@@ -25,16 +28,17 @@ use crate::node_class::ClassState;
 
 /// Two passes are at least this far apart: a burst of pods is one pass.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// A pass at least this often: images, vSwitches and policies change without a sign in the index.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// A pass at least this often, which looks at all claims.
+const PAUSE_MAX: Duration = ALL_AFTER.unsigned_abs();
 /// Writes that are under way at the same time.
 const CONCURRENCY: usize = 8;
 
 /// Keeps the conditions until the process ends.
 pub async fn run(context: Arc<Context>) {
     let mut changes = context.cluster.changes();
+    let (mut looked, mut surroundings) = (Looked::default(), None);
     loop {
-        let due = pass(&context, clock::now()).await;
+        let due = pass(&context, &mut looked, &mut surroundings, clock::now()).await;
         sleep(PAUSE_MIN).await;
         tokio::select! {
             _ = changes.changed() => {}
@@ -43,55 +47,112 @@ pub async fn run(context: Arc<Context>) {
     }
 }
 
-/// One look at all claims. Returns when waiting alone will change something.
-async fn pass(context: &Context, now: Timestamp) -> Option<Duration> {
+/// One look at the claims that may have changed. Returns when waiting alone will change something.
+async fn pass(
+    context: &Context,
+    looked: &mut Looked,
+    before: &mut Option<Surroundings>,
+    now: Timestamp,
+) -> Option<Duration> {
     let surroundings = Surroundings::read(context);
-    let mut next: Option<Timestamp> = None;
-    let mut changes = Vec::new();
-    for claim in context.stores.nodeclaims.iter() {
-        let is_ours = context.manages(&claim.spec.node_class_ref);
-        if !is_ours || claim.metadata.deletion_timestamp.is_some() {
-            continue;
-        }
-        if context.stores.nodeclaims.is_behind(&claim) {
-            next = next.into_iter().chain([now]).min();
-            continue;
-        }
-        let Some(standing) = surroundings.look(&claim, context, now) else {
-            continue;
-        };
-        let due = standing.quiet_at.filter(|at| *at > now);
-        next = next.into_iter().chain(due).min();
-        changes.extend(standing.changed(&claim, now).map(|wanted| (claim, wanted)));
-    }
-    let writes: Vec<_> = changes
-        .into_iter()
-        .map(|(claim, standing)| write_or_say_why(claim, standing, context, now))
-        .collect();
+    let are_same = before.as_ref().is_some_and(|it| it.is_same(&surroundings));
+    looked.begin(are_same, now);
+    let (changes, is_any_behind) = look(context, looked, &surroundings, now);
+    *before = Some(surroundings);
+    let writes = changes.into_iter().filter_map(|(name, version, standing)| {
+        let claim = context.stores.nodeclaims.get(&name)?;
+        // One that has changed since then rings for the next pass.
+        let is_as_seen = claim.resource_version() == version;
+        is_as_seen.then(|| write_or_say_why(claim, standing, context, now))
+    });
     stream::iter(writes)
         .buffer_unordered(CONCURRENCY)
         .collect::<Vec<()>>()
         .await;
-    next.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default())
+    let next = looked.due().into_iter().chain(is_any_behind.then_some(now));
+    let wait = |at: Timestamp| Duration::try_from(at.duration_since(now)).unwrap_or_default();
+    next.min().map(wait)
+}
+
+/// A claim that is to be written, by its name, and as of which version. Not the claim itself: after a burst that may be all
+/// of them.
+type Change = (String, Option<String>, Standing);
+
+/// What is to be written, and whether there is a claim of which only the past is known.
+fn look(
+    context: &Context,
+    looked: &mut Looked,
+    surroundings: &Surroundings,
+    now: Timestamp,
+) -> (Vec<Change>, bool) {
+    let claims = &context.stores.nodeclaims;
+    let pod_event = |node: &str| context.cluster.pod_event(node);
+    let is_open = |name: &str, version| !looked.is_current(name, version, pod_event, now);
+    let open = claims.iter_of(&is_open);
+    let (mut changes, mut is_any_behind) = (Vec::new(), false);
+    for claim in open {
+        if claims.is_behind(&claim) {
+            is_any_behind = true;
+            continue;
+        }
+        let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
+        let seen = node.and_then(pod_event);
+        let is_ours = context.manages(&claim.spec.node_class_ref);
+        let stays = is_ours && claim.metadata.deletion_timestamp.is_none();
+        let standing = surroundings.look(&claim, seen, context, now);
+        let Some(standing) = standing.filter(|_| stays) else {
+            looked.note(&claim, seen, None);
+            continue;
+        };
+        let due = standing.quiet_at.filter(|at| *at > now);
+        match standing.changed(&claim, now) {
+            Some(wanted) => changes.push((claim.name_any(), claim.resource_version(), wanted)),
+            None => looked.note(&claim, seen, due),
+        }
+    }
+    (changes, is_any_behind)
 }
 
 /// What all claims are compared with.
 struct Surroundings {
-    pools: BTreeMap<String, (Arc<kerf_api::nodepool::NodePool>, NodePool, bool)>,
+    pools: BTreeMap<String, Pool>,
     classes: HashMap<String, Arc<ClassState>>,
     networks: Arc<HashMap<String, Network>>,
     /// By class and pool.
     policies: BTreeMap<(String, String), Option<String>>,
 }
 
+/// As it is written, as it is meant, and whether nothing of it was left out.
+type Pool = (Arc<kerf_api::nodepool::NodePool>, NodePool, bool);
+
 /// What a claim's conditions should say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Standing {
     verdict: Verdict,
     quiet_at: Option<Timestamp>,
+    /// When a pod last came to the node or left it, as far as this process saw it.
+    pod_event: Option<Timestamp>,
 }
 
 impl Surroundings {
+    /// Whether a claim that was compared with these need not be compared with the others.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same_pool = |(a, b): ((&String, &Pool), (&String, &Pool))| {
+            let version = |it: &Pool| it.0.resource_version();
+            a.0 == b.0 && version(a.1) == version(b.1)
+        };
+        let is_same_class = |(name, class): (&String, &Arc<ClassState>)| {
+            let theirs = other.classes.get(name);
+            theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, class))
+        };
+        self.pools.len() == other.pools.len()
+            && self.pools.iter().zip(&other.pools).all(is_same_pool)
+            && self.classes.len() == other.classes.len()
+            && self.classes.iter().all(is_same_class)
+            && Arc::ptr_eq(&self.networks, &other.networks)
+            && self.policies == other.policies
+    }
+
     fn read(context: &Context) -> Self {
         let mut pools = BTreeMap::new();
         let mut policies = BTreeMap::new();
@@ -113,7 +174,13 @@ impl Surroundings {
     }
 
     /// None when the claim has no pool: it goes with its pool, or is a person's own.
-    fn look(&self, claim: &NodeClaim, context: &Context, now: Timestamp) -> Option<Standing> {
+    fn look(
+        &self,
+        claim: &NodeClaim,
+        seen: Option<Timestamp>,
+        context: &Context,
+        now: Timestamp,
+    ) -> Option<Standing> {
         let (object, pool, is_valid) = self.pools.get(claim.labels().get(label::NODEPOOL)?)?;
         let class = &claim.spec.node_class_ref.name;
         let policies = self.policies.get(&(class.clone(), object.name_any()));
@@ -126,11 +193,10 @@ impl Surroundings {
             type_delay: SignedDuration::try_from(context.settings.instance_type_drift_delay)
                 .unwrap_or(SignedDuration::MAX),
         };
-        let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
-        let seen = node.and_then(|node| context.cluster.pod_event(node));
         Some(Standing {
             verdict: drift::judge(claim, &wanted, now),
             quiet_at: quiet::quiet_at(claim, pool, seen),
+            pod_event: seen,
         })
     }
 }
@@ -175,6 +241,11 @@ impl Standing {
                 let type_ = condition::DRIFTED;
                 draft.conditions.set_true_because(type_, reason, message);
             }
+        }
+        // It would be written by itself a little later.
+        if let Some(at) = self.pod_event.map(kerf_api::time::whole_seconds) {
+            let known = &mut draft.status_mut().last_pod_event_time;
+            *known = (*known).max(Some(at));
         }
         if self.is_quiet(draft.now) {
             draft.conditions.set_true(condition::CONSOLIDATABLE);
@@ -226,6 +297,7 @@ mod tests {
                 message: "m".to_owned(),
             }),
             quiet_at: None,
+            pod_event: None,
         }
     }
 
@@ -255,6 +327,7 @@ mod tests {
         let unknown = || Standing {
             verdict: Verdict::Unknown,
             quiet_at: None,
+            pod_event: None,
         };
         let image = claim_after(&drifted(reason::IMAGE_DRIFT));
         let pool = claim_after(&drifted(reason::NODEPOOL_DRIFTED));
@@ -268,12 +341,16 @@ mod tests {
         let quiet = |second| Standing {
             verdict: Verdict::Current,
             quiet_at: Some(at(second)),
+            pod_event: Some(at(second - 5)),
         };
         let due = claim_after(&quiet(5));
         assert!(due.is_true(condition::CONSOLIDATABLE));
 
         assert_eq!(quiet(5).changed(&due, at(20)), None);
         let moved = quiet(25).changed(&due, at(20)).unwrap();
-        assert!(!claim_after(&moved).is_true(condition::CONSOLIDATABLE));
+        let moved = claim_after(&moved);
+        assert!(!moved.is_true(condition::CONSOLIDATABLE));
+        let pod_event = moved.status.unwrap().last_pod_event_time;
+        assert_eq!(pod_event, Some(at(20)), "in the same write");
     }
 }

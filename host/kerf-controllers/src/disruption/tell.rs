@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_api::condition::find;
 use kerf_api::names::{condition, event, reason};
 use kerf_api::nodeclaim::NodeClaim;
@@ -27,6 +27,8 @@ use crate::patch;
 const REPEAT_AFTER: Duration = Duration::from_secs(15 * 60);
 /// A condition whose kind stays is written at most this often: prices in its message move all the time.
 const REWRITE_AFTER: Duration = Duration::from_secs(60);
+/// What ends by itself sooner than this is not written: every new node waits for its consolidateAfter.
+const SAID_FROM: SignedDuration = SignedDuration::from_secs(60);
 /// Events and conditions per pass: more would hold up commands; the rest follows in the next.
 const PER_PASS_MAX: usize = 100;
 
@@ -97,13 +99,17 @@ impl Teller {
         let Some(wanted) = said(claim, why, is_recent, clock::now()) else {
             return false;
         };
+        if context.stores.nodeclaims.is_behind(claim) {
+            return false;
+        }
         self.written.insert(name, Instant::now());
         let api: Api<NodeClaim> = Api::all(context.client.clone());
         match patch::write(&api, claim, &wanted).await {
             Err(error) if !error.is_conflict() && !error.is_not_found() => {
                 tracing::warn!(nodeclaim = %claim.name_any(), error = %chain(&error), "cannot write why the node stays; tried again");
             }
-            Ok(_) | Err(_) => {}
+            Ok(written) => context.stores.nodeclaims.note_written(&written),
+            Err(_) => {}
         }
         true
     }
@@ -150,6 +156,7 @@ fn said(claim: &NodeClaim, why: &KeptReason, is_recent: bool, now: Timestamp) ->
         | KeptReason::Nominated
         | KeptReason::TakesInPods
         | KeptReason::NotLookedAt => return None,
+        other if ends_soon(other, now) => return None,
         other => match other.kind() {
             KeptKind::Passing => reason::DISRUPTION_WAITS,
             KeptKind::Blocked => reason::DISRUPTION_BLOCKED,
@@ -168,6 +175,11 @@ fn said(claim: &NodeClaim, why: &KeptReason, is_recent: bool, now: Timestamp) ->
         draft.conditions.set_false(type_, reason, &message);
     });
     Some(wanted)
+}
+
+fn ends_soon(why: &KeptReason, now: Timestamp) -> bool {
+    let end = why.ends_at();
+    end.is_some_and(|end| end.duration_since(now) < SAID_FROM)
 }
 
 /// For which reasons the budgets allow nothing of `total` nodes, and until when; none when they allow something for each.
@@ -219,7 +231,6 @@ fn reopens(
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
     use kerf_core::disruption::budget::BudgetNodes;
     use kerf_core::disruption::cron::Cron;
 
@@ -282,6 +293,11 @@ mod tests {
         assert!(said(&written, &pods(2), false, now).is_some());
         assert!(said(&written, &KeptReason::NodeForbids, true, now).is_some());
         assert_eq!(said(&written, &KeptReason::Leaving, false, now), None);
+        let waits = |seconds: i64| KeptReason::Waiting {
+            until: Timestamp::from_second(10 + seconds).unwrap(),
+        };
+        assert_eq!(said(&claim, &waits(59), false, now), None);
+        assert!(said(&claim, &waits(60), false, now).is_some());
     }
 
     #[test]

@@ -82,6 +82,14 @@ impl Squeezed {
         }
     }
 
+    /// A copy, which shares the pattern.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            pattern: Arc::clone(&self.pattern),
+        }
+    }
+
     /// The text.
     ///
     /// # Errors

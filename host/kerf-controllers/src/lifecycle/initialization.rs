@@ -56,9 +56,7 @@ pub async fn advance(
     }
     let node = &nodes[0];
     let mut wanted = (**node).clone();
-    wanted
-        .labels_mut()
-        .insert(label::INITIALIZED.to_owned(), "true".to_owned());
+    mark(&mut wanted);
     let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
     context.stores.nodes.note_written(&written);
     context.reach(failpoint::NODE_INITIALIZED).await;
@@ -69,6 +67,18 @@ pub async fn advance(
         .normal(&draft.claim, event::INITIALIZED, &note)
         .await;
     Ok(None)
+}
+
+/// Puts the label on a Node that is ready for pods, where that is to be written with something else. Pure.
+pub fn mark_if_ready(node: &mut Node, claim: &NodeClaim) {
+    if obstacle(node, claim).is_none() {
+        mark(node);
+    }
+}
+
+fn mark(node: &mut Node) {
+    let labels = node.labels_mut();
+    labels.insert(label::INITIALIZED.to_owned(), "true".to_owned());
 }
 
 /// The first thing that keeps the Node from being ready for pods, as a reason and a message. Pure.

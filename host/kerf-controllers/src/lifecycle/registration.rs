@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::failpoint;
-use crate::lifecycle::together;
+use crate::lifecycle::{initialization, together};
 use crate::metrics::ZoneLabels;
 use crate::patch;
 
@@ -74,7 +74,9 @@ pub async fn advance(
             .warning(&draft.claim, event::UNREGISTERED_TAINT_MISSING, &note)
             .await;
     }
-    let wanted = registered(node, &draft.claim);
+    let mut wanted = registered(node, &draft.claim);
+    // A Node that joins ready is written once.
+    initialization::mark_if_ready(&mut wanted, &draft.claim);
     let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
     context.stores.nodes.note_written(&written);
     // What follows in this pass goes on from it: the watch is later than that.

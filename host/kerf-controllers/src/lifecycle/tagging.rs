@@ -17,9 +17,9 @@ use kube::{Api, ResourceExt};
 use tokio::time::interval;
 
 use crate::context::Context;
-use crate::disruption::edit::edit;
 use crate::error::{Error, chain};
 use crate::lifecycle::groups::Place;
+use crate::patch;
 
 /// Karpenter's name for it, in metrics.
 const CONTROLLER: &str = "nodeclaim.tagging";
@@ -92,18 +92,13 @@ async fn try_tag(claim: &NodeClaim, context: &Context) -> Result<(), Error> {
         message: chain(&error),
     })?;
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let tagged = |it: &NodeClaim| {
-        let mut it = it.clone();
-        let annotations = it.annotations_mut();
-        annotations.insert(annotation::TAGGED.to_owned(), TAGGED.to_owned());
-        it
-    };
-    match edit(&api, claim, tagged).await {
+    match patch::annotate(&api, claim, annotation::TAGGED, TAGGED).await {
         Ok(written) => {
             context.stores.nodeclaims.note_written(&written);
             Ok(())
         }
-        Err(error) if !error.is_not_found() => Err(error),
-        Err(_) => Ok(()),
+        // The claim is gone, or another has its name: it is nobody's any more.
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        Err(error) => Err(error),
     }
 }

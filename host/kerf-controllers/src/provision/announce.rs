@@ -100,14 +100,14 @@ impl Announcer {
             return;
         }
         let mut hasher = DefaultHasher::new();
-        (&*pod.uid, reason, note).hash(&mut hasher);
+        (&pod.uid, reason, note).hash(&mut hasher);
         let key = hasher.finish();
         if *left == 0 || self.told.contains_key(&key) {
             return;
         }
         *left -= 1;
         self.told.insert(key, Instant::now());
-        let reference = pod_reference(&pod.namespace, &pod.name, &pod.uid);
+        let reference = pod_reference(&pod.namespace, &pod.name, &pod.uid.text());
         context
             .events
             .publish(type_, &reference, reason, note)

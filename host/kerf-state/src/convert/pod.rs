@@ -28,12 +28,32 @@ pub(crate) struct PodEntry {
     pub(crate) waiting: Waiting,
     /// When kube-scheduler last said anything about it.
     pub(crate) verdict_at: Option<Timestamp>,
+    /// What it hangs on, where that matters; most pods hang on nothing of it.
+    ties: Option<Box<Ties>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Ties {
+    daemon_set: Option<Arc<str>>,
+    workload: Option<Workload>,
+    claims: Vec<String>,
+}
+
+impl PodEntry {
     /// The uid of the DaemonSet that controls it.
-    pub(crate) daemon_set: Option<Arc<str>>,
+    pub(crate) fn daemon_set(&self) -> Option<&Arc<str>> {
+        self.ties.as_ref()?.daemon_set.as_ref()
+    }
+
     /// The workload that controls it, where default spread constraints look at that.
-    pub(crate) workload: Option<Workload>,
+    pub(crate) fn workload(&self) -> Option<&Workload> {
+        self.ties.as_ref()?.workload.as_ref()
+    }
+
     /// The PersistentVolumeClaims that it uses, of its namespace.
-    pub(crate) claims: Box<[String]>,
+    pub(crate) fn claims(&self) -> &[String] {
+        self.ties.as_ref().map_or(&[], |it| &it.claims)
+    }
 }
 
 /// Converts a pod.
@@ -88,10 +108,17 @@ pub(crate) fn pod(pod: &k8s::Pod, shared: &mut Shared, problems: &mut Problems) 
             .map(|name| shared.words.share(name)),
         waiting,
         verdict_at: verdict_at(pod.status.as_ref()),
+        ties: ties(spec, metadata, shared),
+    }
+}
+
+fn ties(spec: &k8s::PodSpec, metadata: &ObjectMeta, shared: &mut Shared) -> Option<Box<Ties>> {
+    let ties = Ties {
         daemon_set: daemon_set_uid(metadata, shared),
         workload: workload(metadata, shared),
-        claims: claims(spec, metadata.name.as_deref().unwrap_or_default()).into(),
-    }
+        claims: claims(spec, metadata.name.as_deref().unwrap_or_default()),
+    };
+    (ties != Ties::default()).then(|| Box::new(ties))
 }
 
 /// The spec of a pod, or of a template with no status.

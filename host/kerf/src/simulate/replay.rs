@@ -119,7 +119,7 @@ impl Script {
             last_secs: i64::MIN,
         };
         rest.pending_pods.retain(|pod| {
-            let Some(visit) = visits.get(&*pod.uid) else {
+            let Some(visit) = visits.get(&*pod.uid.text()) else {
                 return !pod.is_virtual();
             };
             script.arrivals.push((visit.from_secs, Arc::clone(pod)));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
+use kerf_core::ids::PodUid;
 use kerf_core::plan::PlacementTarget;
 use kerf_core::pod::{NodeInclusionPolicy, Pod, PodSpec, WhenUnsatisfiable};
 use kerf_core::reason::UnschedulableReason;
@@ -190,10 +191,10 @@ impl Trial<'_> {
         homeless: &'p [Arc<Pod>],
         targets: &'p BTreeMap<String, String>,
     ) -> Vec<(&'p Arc<Pod>, &'p str)> {
-        let pods: BTreeMap<&str, &Arc<Pod>> = homeless.iter().map(|it| (&*it.uid, it)).collect();
+        let pods: BTreeMap<&PodUid, &Arc<Pod>> = homeless.iter().map(|it| (&it.uid, it)).collect();
         let mut offered = Vec::new();
         for uid in &self.plan.order {
-            let (Some(pod), Some(node)) = (pods.get(&**uid), targets.get(&**uid)) else {
+            let (Some(pod), Some(node)) = (pods.get(uid), targets.get(&*uid.text())) else {
                 let text = format!("{uid} is in the order of the plan, but has no place");
                 self.verdict.mismatches.push(text);
                 continue;
@@ -203,7 +204,7 @@ impl Trial<'_> {
         for pod in homeless {
             let mut groups = self.plan.unschedulable.iter();
             let is_refused = groups.any(|it| it.pods.iter().any(|refused| refused.uid == pod.uid));
-            if is_refused == targets.contains_key(&*pod.uid) {
+            if is_refused == targets.contains_key(&*pod.uid.text()) {
                 let text = format!("{} has a place and a refusal, or neither", pod.name);
                 self.verdict.mismatches.push(text);
             }
@@ -263,7 +264,7 @@ impl Trial<'_> {
         }
         let mut count = 0;
         for pod in &homeless(self.snapshot) {
-            if targets.contains_key(&*pod.uid) {
+            if targets.contains_key(&*pod.uid.text()) {
                 self.cluster.create_pod(self.object(pod)?, "free", |_| {})?;
                 count += 1;
             }

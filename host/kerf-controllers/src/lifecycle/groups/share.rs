@@ -9,12 +9,11 @@ use std::time::Duration;
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
 use kerf_cloud::provider::launch::{LaunchOutcome, LaunchRequest, Resent};
-use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
 use super::{Place, for_each};
-use crate::api_call::bounded;
+use crate::api_call::list_pages;
 use crate::clock;
 use crate::context::Context;
 use crate::error::chain;
@@ -149,17 +148,13 @@ async fn learn(
     context: &Context,
 ) -> Result<Shares, String> {
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    let claims = bounded(api.list(&ListParams::default())).await;
-    let claims =
-        claims.map_err(|error| format!("cannot list the NodeClaims: {}", chain(&error)))?;
-    let members: Vec<(NodeClaim, Place)> = claims
-        .items
-        .into_iter()
-        .filter_map(|claim| {
-            let place = Place::of(&claim)?;
-            (place.group == group).then_some((claim, place))
-        })
-        .collect();
+    let of_group = |claim: NodeClaim| {
+        let place = Place::of(&claim)?;
+        (place.group == group).then_some((claim, place))
+    };
+    let members = list_pages(&api, of_group).await;
+    let members =
+        members.map_err(|error| format!("cannot list the NodeClaims: {}", chain(&error)))?;
     let ids = made(group, &members, request, context).await?;
     Ok(shares(ids, &members))
 }

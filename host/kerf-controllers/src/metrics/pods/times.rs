@@ -130,7 +130,7 @@ impl PodTimes {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let placed = placed.map(|pod| (pod, true));
         for (pod, has_place) in placed.chain(left_out.map(|pod| (pod, false))) {
-            let Some(waiting) = known.waiting.get_mut(&super::hash_of(&pod.uid)) else {
+            let Some(waiting) = known.waiting.get_mut(&super::hash_of(&pod.uid.text())) else {
                 continue;
             };
             if let Some(seconds) = waiting.decided(has_place, now) {
