@@ -4,7 +4,9 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
 use kerf_api::ecsnodeclass::EcsNodeClass;
 use kerf_api::nodeclaim::NodeClaim;
-use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
 
 use crate::scenarios::{ECSNODECLASS, deployment, pool, ready_stage};
 use crate::stage::{CLUSTER_ID, Stage};
@@ -82,6 +84,47 @@ fn an_instance_with_our_tags_that_no_claim_claims_is_deleted_and_told() {
     stage.until("no instance", || async {
         stage.instances().is_empty().then_some(())
     });
+}
+
+/// Claims are read a hundred at a time: the instance of one that stands behind those is no orphan.
+#[test]
+fn an_instance_of_a_claim_behind_many_others_is_kept_when_orphans_go() {
+    let mut stage = ready_stage("720h", "");
+    stage.kill_kerf();
+    let tags = [
+        ("karpenter.sh/managed-by", "kerf"),
+        ("karpenter.sh/cluster-id", CLUSTER_ID),
+    ];
+    let (claimed, orphan) = (stage.plant(&tags).id, stage.plant(&tags).id);
+    let foreign = |name: &str| {
+        format!(
+            "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: {name}}}\n\
+             spec:\n  requirements: []\n\
+             \x20 nodeClassRef: {{group: example.com, kind: Foreign, name: default}}"
+        )
+    };
+    let fillers = (0..110).map(|nth| foreign(&format!("a-{nth}")));
+    let all: Vec<String> = fillers.chain([foreign("z")]).collect();
+    stage.apply(&all.join("\n---\n"));
+    let claims: Api<NodeClaim> = Api::all(stage.client.clone());
+    let status = json!({"status": {"providerID": format!("cn-hangzhou.{claimed}")}});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(status));
+    let written = claims.patch_status("z", &params, &patch);
+    stage.runtime.block_on(written).unwrap();
+
+    stage.start_kerf(&[
+        "--garbage-collection-poll-duration",
+        "1s",
+        "--orphan-grace-duration",
+        "1s",
+    ]);
+
+    stage.until("the orphan gone", || async {
+        let left: Vec<String> = stage.instances().into_iter().map(|it| it.id).collect();
+        (!left.contains(&orphan)).then_some(())
+    });
+    let left: Vec<String> = stage.instances().into_iter().map(|it| it.id).collect();
+    assert_eq!(left, [claimed]);
 }
 
 /// user-reports.md, F33: the error was swallowed.

@@ -82,15 +82,19 @@ mod tests {
             .unwrap();
             cluster.apply(&pod);
         }
-        let node: k8s::Node =
-            from_value(json!({"metadata": {"name": "node-1", "labels": {"arch": "amd64"}}}))
-                .unwrap();
+        let node: k8s::Node = from_value(json!({
+            "metadata": {"name": "node-1", "labels": {"arch": "amd64"}},
+            "spec": {"providerID": "cn-hangzhou.i-1"},
+        }))
+        .unwrap();
         cluster.apply(&node);
         let before = (cluster.pods.clone(), cluster.nodes.clone());
 
         cluster.repack();
 
         assert_eq!(before, (cluster.pods.clone(), cluster.nodes.clone()));
+        let of_id: Vec<&str> = cluster.nodes_of("cn-hangzhou.i-1").collect();
+        assert_eq!(of_id, ["node-1"]);
         let is_shared = |(key, entry): (&ObjectKey, &PodEntry)| {
             Arc::ptr_eq(&key.name, &entry.pod.name) && !Arc::ptr_eq(&entry.pod, &before.0[key].pod)
         };

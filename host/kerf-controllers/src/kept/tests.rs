@@ -56,6 +56,37 @@ fn an_object_is_read_as_it_was_told() {
 }
 
 #[test]
+fn only_those_are_read_that_are_wanted_by_name_and_version() {
+    let (kept, mut writer) = store::<Node>();
+    writer.take_in(&Event::Apply(at("7")));
+    writer.take_in(&Event::Apply(node("b", "3")));
+
+    let of = |name: &str, version| {
+        let wanted = kept.iter_of(&|it, of_it| it == name && of_it == version);
+        wanted.map(|it| it.name_any()).collect::<Vec<_>>()
+    };
+
+    assert_eq!(of("a", Some(7)), ["a"]);
+    assert_eq!(of("b", None), ["b"]);
+    assert!(of("a", Some(8)).is_empty());
+}
+
+#[test]
+fn what_was_moved_reads_as_before() {
+    let (kept, mut writer) = store::<Node>();
+    for name in ["a", "b"] {
+        writer.take_in(&Event::Apply(node(name, "3")));
+    }
+
+    kept.repack();
+
+    assert_eq!(names(&kept), ["a", "b"]);
+    assert_eq!(*kept.get("b").unwrap(), node("b", "3"));
+    writer.take_in(&Event::Apply(node("b", "2")));
+    assert_eq!(*kept.get("b").unwrap(), node("b", "2"));
+}
+
+#[test]
 fn what_is_gone_is_not_kept() {
     let (kept, mut writer) = store::<Node>();
     for name in ["a", "b", "c"] {
