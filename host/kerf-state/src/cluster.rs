@@ -175,12 +175,12 @@ impl Cluster {
 
     /// Names of the Nodes with this providerID, in order. There should be one.
     pub fn nodes_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
-        self.node_ids.names(bare(provider_id))
+        self.node_ids.names(Arc::from(bare(provider_id)))
     }
 
     /// Names of the NodeClaims with this providerID, in order. There should be one.
     pub fn claims_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
-        self.claim_ids.names(bare(provider_id))
+        self.claim_ids.names(Arc::from(bare(provider_id)))
     }
 
     /// Whether a claim other than `claim`, made within that time of `made`, stays and has no Node yet.
@@ -197,7 +197,7 @@ impl Cluster {
             .filter(|(key, entry)| *key.name != *claim && entry.is_of_launch(made, within));
         siblings.any(|(_, entry)| {
             let id = entry.provider_id();
-            id.is_none_or(|id| self.node_ids.names(id).next().is_none())
+            id.is_none_or(|id| self.node_ids.names(Arc::clone(id)).next().is_none())
         })
     }
 

@@ -298,8 +298,8 @@ fn find_node<'a>(
     nodes: &BTreeMap<ObjectKey, NodeEntry>,
     node_ids: &'a ProviderIds,
 ) -> Option<&'a str> {
-    let id = claim.provider_id.as_deref()?;
-    if let Some(name) = node_ids.names(id).next() {
+    let id = claim.provider_id.as_ref()?;
+    if let Some(name) = node_ids.names(Arc::clone(id)).next() {
         return Some(name);
     }
     // A node may be there before the cloud controller has written its providerID.

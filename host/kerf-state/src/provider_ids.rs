@@ -38,10 +38,10 @@ impl ProviderIds {
     }
 
     /// The names of the objects with this id (in its bare form), in order.
-    pub(crate) fn names(&self, id: &str) -> impl Iterator<Item = &str> {
-        let first = (Arc::from(id), Arc::from(""));
+    pub(crate) fn names(&self, id: Arc<str>) -> impl Iterator<Item = &str> {
+        let first = (Arc::clone(&id), Arc::default());
         let from_there = self.0.range(first..);
-        let of_id = from_there.take_while(move |(found, _)| **found == *id);
+        let of_id = from_there.take_while(move |(found, _)| *found == id);
         of_id.map(|(_, name)| &**name)
     }
 }
@@ -65,13 +65,13 @@ mod tests {
         ids.change(&b, None, id("i-1"));
         ids.change(&a, None, id("i-1"));
         ids.change(&a, id("i-1"), id("i-1"));
-        assert_eq!(ids.names("i-1").collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(ids.names("i-").count(), 0);
+        assert_eq!(ids.names(Arc::from("i-1")).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(ids.names(Arc::from("i-")).count(), 0);
 
         ids.change(&a, id("i-1"), id("i-2"));
         ids.change(&b, id("i-1"), None);
 
-        assert_eq!(ids.names("i-1").count(), 0);
-        assert_eq!(ids.names("i-2").collect::<Vec<_>>(), ["a"]);
+        assert_eq!(ids.names(Arc::from("i-1")).count(), 0);
+        assert_eq!(ids.names(Arc::from("i-2")).collect::<Vec<_>>(), ["a"]);
     }
 }
