@@ -17,14 +17,13 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::buffer::Buffer;
 use kerf_core::plan::{Placement, PlacementTarget, Plan};
 use kerf_core::pod::Pod;
-use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use crate::cluster::Effect;
 use crate::context::Context;
 use crate::error::{Error, chain};
-use crate::reconciler::Trigger;
+use crate::reconciler::{Action, Trigger};
 use crate::{clock, patch};
 
 /// Workloads and templates are read again this often (Karpenter: same).
@@ -212,7 +211,7 @@ pub fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) {
         if buffer.uid().is_some_and(|uid| changed.contains(&uid)) {
             let namespace = buffer.namespace().unwrap_or_default();
             let reference = ObjectRef::new(&buffer.name_any()).within(&namespace);
-            context.buffers.trigger.send(reference);
+            context.buffers.trigger.send(&reference);
         }
     }
 }

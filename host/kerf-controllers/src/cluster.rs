@@ -138,6 +138,12 @@ impl SharedCluster {
         self.read(|index| index.reschedulable_pods(node))
     }
 
+    /// Whether the pod is there and waits for a node.
+    #[must_use]
+    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>) -> bool {
+        self.read(|index| index.is_waiting(namespace, name))
+    }
+
     fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
         look(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }

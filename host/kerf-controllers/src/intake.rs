@@ -28,12 +28,12 @@ use crate::clock;
 use crate::cluster::Effect;
 use crate::context::Context;
 use crate::hot;
-use crate::kept::{self, Keeper, KeptWriter};
+use crate::kept::{Keeper, KeptWriter};
 use crate::lenient::Lenient;
 use crate::metrics::conditions::Observed;
 use crate::pod_events::{self, PodEvent, Tracker};
 use crate::reconciler::{Trigger, Triggered};
-use crate::stores::Stores;
+use crate::stores::{self, Stores};
 use crate::supervise::Supervisor;
 use crate::watch::{self, OwnedChange, Watched, names};
 
@@ -114,8 +114,8 @@ impl Intake {
         let (nodepool_store, nodepool_writer) = reflector::store();
         let (overlay_store, overlay_writer) = reflector::store();
         let (buffer_store, buffer_writer) = reflector::store();
-        let (nodeclaim_store, nodeclaim_writer) = kept::store();
-        let (node_store, node_writer) = kept::store();
+        let (nodeclaim_store, nodeclaim_writer) = stores::nodeclaims();
+        let (node_store, node_writer) = stores::nodes();
         let (config_map_store, config_map_writer) = reflector::store();
         let stores = Stores {
             nodeclaims: nodeclaim_store,
@@ -320,7 +320,7 @@ impl Start<'_> {
             }
             for buffer in change.objects() {
                 let namespace = buffer.namespace().unwrap_or_default();
-                trigger.send(ObjectRef::new(&buffer.name_any()).within(&namespace));
+                trigger.send(&ObjectRef::new(&buffer.name_any()).within(&namespace));
             }
             std::future::ready(())
         };
@@ -353,7 +353,7 @@ impl Start<'_> {
                 {
                     triggers
                         .node_classes
-                        .send(ObjectRef::new(&class.name_any()));
+                        .send(&ObjectRef::new(&class.name_any()));
                 }
             }
         };
@@ -399,13 +399,13 @@ impl Start<'_> {
 async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, context: Arc<Context>) {
     note_conditions(&change, &context);
     for claim in change.objects() {
-        triggers.nodeclaims.send(ObjectRef::new(&claim.name_any()));
+        triggers.nodeclaims.send(&ObjectRef::new(&claim.name_any()));
         if let Some(pool) = claim.labels().get(label::NODEPOOL) {
-            triggers.nodepools.send(ObjectRef::new(pool));
+            triggers.nodepools.send(&ObjectRef::new(pool));
         }
         let nodes = claim.provider_id().map(|id| context.cluster.nodes_of(id));
         for node in nodes.unwrap_or_default() {
-            triggers.nodes.send(ObjectRef::new(&node));
+            triggers.nodes.send(&ObjectRef::new(&node));
         }
     }
     if matches!(change, OwnedChange::Deleted(_)) {
@@ -416,9 +416,9 @@ async fn on_nodeclaims(change: OwnedChange<NodeClaim>, triggers: Triggers, conte
 async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Context>) {
     note_conditions(&change, &context);
     for node in change.objects() {
-        triggers.nodes.send(ObjectRef::new(&node.name_any()));
+        triggers.nodes.send(&ObjectRef::new(&node.name_any()));
         for claim in context.claims_of(node) {
-            triggers.nodeclaims.send(ObjectRef::new(&claim));
+            triggers.nodeclaims.send(&ObjectRef::new(&claim));
         }
     }
 }
@@ -426,7 +426,7 @@ async fn on_nodes(change: OwnedChange<Node>, triggers: Triggers, context: Arc<Co
 async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers, context: Arc<Context>) {
     note_conditions(&change, &context);
     for name in names(change.objects()) {
-        triggers.nodepools.send(ObjectRef::new(&name));
+        triggers.nodepools.send(&ObjectRef::new(&name));
     }
     tell_overlays(&triggers, &context);
 }
@@ -434,7 +434,7 @@ async fn on_nodepools(change: OwnedChange<NodePool>, triggers: Triggers, context
 /// What is true of one overlay depends on the others and on the pools.
 fn tell_overlays(triggers: &Triggers, context: &Context) {
     for overlay in context.stores.overlays.state() {
-        triggers.overlays.send(ObjectRef::new(&overlay.name_any()));
+        triggers.overlays.send(&ObjectRef::new(&overlay.name_any()));
     }
 }
 
@@ -450,7 +450,7 @@ async fn on_node_classes(
         context.policies.remove(&class.name_any());
     }
     for name in &concerned {
-        triggers.node_classes.send(ObjectRef::new(name));
+        triggers.node_classes.send(&ObjectRef::new(name));
     }
     concerned.sort_unstable();
     for pool in context.stores.nodepools.state() {
@@ -458,7 +458,7 @@ async fn on_node_classes(
             .binary_search(&pool.spec.template.spec.node_class_ref.name)
             .is_ok()
         {
-            triggers.nodepools.send(ObjectRef::new(&pool.name_any()));
+            triggers.nodepools.send(&ObjectRef::new(&pool.name_any()));
         }
     }
 }

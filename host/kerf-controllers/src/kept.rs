@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
+use std::marker::PhantomData;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use memchr::memmem::Finder;
@@ -19,21 +19,50 @@ use serde::de::DeserializeOwned;
 use self::squeezed::{Press, Squeezed};
 use crate::watch::Watched;
 
-mod named;
 mod squeezed;
-
-pub use self::named::Named;
 
 /// What is kept of a kind without namespaces. Clones look at the same objects.
 pub struct Kept<K: Watched> {
     objects: Arc<RwLock<Objects>>,
-    names: Store<Named<K>>,
+    words: Arc<Words>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// What is looked for in all texts every second. Whether a text has it is found out once, when it is kept.
+struct Words(Vec<(String, Finder<'static>)>);
+
+impl Words {
+    /// At most eight; others are looked for in the texts each time.
+    fn new(words: &[&str]) -> Self {
+        let words = words.iter().take(u8::BITS as usize);
+        let finder = |word: &str| (word.to_owned(), Finder::new(word).into_owned());
+        Self(words.map(|word| finder(word)).collect())
+    }
+
+    fn said(&self, text: &[u8]) -> u8 {
+        self.bits(|finder| finder.find(text).is_some())
+    }
+
+    /// The bits of all these; none when one is not known.
+    fn of(&self, words: &[&str]) -> Option<u8> {
+        let is_known = |word: &&str| self.0.iter().any(|(known, _)| known == word);
+        let is_wanted =
+            |finder: &Finder<'_>| words.iter().any(|it| it.as_bytes() == finder.needle());
+        words.iter().all(is_known).then(|| self.bits(is_wanted))
+    }
+
+    fn bits(&self, is_set: impl Fn(&Finder<'_>) -> bool) -> u8 {
+        let finders = self.0.iter().rev().map(|(_, finder)| finder);
+        finders.fold(0, |bits, finder| (bits << 1) | u8::from(is_set(finder)))
+    }
 }
 
 type ByName = BTreeMap<Box<str>, Entry>;
 
 struct Entry {
     squeezed: Arc<Squeezed>,
+    /// Which of the [`Words`] its text has, one bit for each.
+    says: u8,
     /// None where the API server's versions are not numbers.
     version: Option<u64>,
 }
@@ -50,7 +79,8 @@ impl<K: Watched> Clone for Kept<K> {
     fn clone(&self) -> Self {
         Self {
             objects: Arc::clone(&self.objects),
-            names: self.names.clone(),
+            words: Arc::clone(&self.words),
+            kind: PhantomData,
         }
     }
 }
@@ -78,7 +108,6 @@ pub struct KeptWriter<K: Watched> {
     kept: Kept<K>,
     press: Press,
     listing: ByName,
-    names: Writer<Named<K>>,
 }
 
 impl<K: Watched> Debug for KeptWriter<K> {
@@ -87,19 +116,18 @@ impl<K: Watched> Debug for KeptWriter<K> {
     }
 }
 
-/// An empty store, and what fills it.
+/// An empty store, and what fills it. The words are those that are looked for often, at most eight.
 #[must_use]
-pub fn store<K: Watched>() -> (Kept<K>, KeptWriter<K>) {
-    let (names, names_writer) = reflector::store();
+pub fn store<K: Watched>(words: &[&str]) -> (Kept<K>, KeptWriter<K>) {
     let kept = Kept {
         objects: Arc::default(),
-        names,
+        words: Arc::new(Words::new(words)),
+        kind: PhantomData,
     };
     let writer = KeptWriter {
         kept: kept.clone(),
         press: Press::default(),
         listing: ByName::new(),
-        names: names_writer,
     };
     (kept, writer)
 }
@@ -114,22 +142,28 @@ impl<K: Watched> Kept<K> {
 
     /// All that are there now, by name. Each is read when its turn comes, so that no two need be in memory.
     pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
-        self.iter_where(|_| true)
+        self.iter_where(&|_, _| true, |_| true)
     }
 
-    /// Those that say one of the words anywhere in their text, which is a tenth of the work of reading them. The caller looks
-    /// at where they say it.
-    pub fn iter_saying(&self, words: &[&'static str]) -> impl Iterator<Item = Arc<K>> + use<K> {
-        let words: Vec<Finder<'static>> = words.iter().map(|word| Finder::new(*word)).collect();
-        self.iter_where(move |text| words.iter().any(|word| word.find(text).is_some()))
+    /// Those that say one of the words anywhere in their text. The caller looks at where they say it.
+    pub fn iter_saying(&self, words: &[&str]) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let bits = self.words.of(words);
+        let looked_for = Words::new(words);
+        self.iter_where(
+            &|_, entry| bits.is_none_or(|bits| entry.says & bits != 0),
+            move |text| bits.is_some() || looked_for.said(text) != 0,
+        )
     }
 
     /// Those in which no annotation, label or other key has the value; a few others may be among them.
     pub fn iter_without(&self, key: &str, value: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
-        // As serde_json writes it.
-        let pair = format!("\"{key}\":\"{value}\"");
-        let pair = Finder::new(&pair).into_owned();
-        self.iter_where(move |text| pair.find(text).is_none())
+        let pair = pair(key, value);
+        let bits = self.words.of(&[&pair]);
+        let looked_for = Words::new(&[&pair]);
+        self.iter_where(
+            &|_, entry| bits.is_none_or(|bits| entry.says & bits == 0),
+            move |text| bits.is_some() || looked_for.said(text) == 0,
+        )
     }
 
     /// Those that are wanted by their name and version; the others are not read.
@@ -137,29 +171,33 @@ impl<K: Watched> Kept<K> {
         &self,
         is_wanted: &dyn Fn(&str, Option<u64>) -> bool,
     ) -> impl Iterator<Item = Arc<K>> + use<K> {
-        let wanted: Vec<Arc<Squeezed>> = self.read(|it| {
-            let entries = it.by_name.iter();
-            let wanted = entries.filter(|(name, entry)| is_wanted(name, entry.version));
-            wanted.map(|(_, it)| Arc::clone(&it.squeezed)).collect()
-        });
-        wanted.into_iter().filter_map(|it| parsed(it.text()))
+        self.iter_where(&|name, entry| is_wanted(name, entry.version), |_| true)
     }
 
+    /// Those that are wanted by what is known of them, and then by their text.
     fn iter_where<F: Fn(&[u8]) -> bool>(
         &self,
+        is_candidate: &dyn Fn(&str, &Entry) -> bool,
         is_wanted: F,
     ) -> impl Iterator<Item = Arc<K>> + use<K, F> {
-        let all: Vec<Arc<Squeezed>> = self.read(|it| {
-            let entries = it.by_name.values();
-            entries.map(|entry| Arc::clone(&entry.squeezed)).collect()
+        let candidates: Vec<Arc<Squeezed>> = self.read(|it| {
+            let entries = it.by_name.iter();
+            let candidates = entries.filter(|(name, entry)| is_candidate(name, entry));
+            candidates.map(|(_, it)| Arc::clone(&it.squeezed)).collect()
         });
-        all.into_iter().filter_map(move |squeezed| {
+        candidates.into_iter().filter_map(move |squeezed| {
             let text = squeezed.text();
             match &text {
                 Ok(text) if !is_wanted(text) => None,
                 _ => parsed(text),
             }
         })
+    }
+
+    /// The version that is kept of the object, where it is a number.
+    #[must_use]
+    pub fn version(&self, name: &str) -> Option<u64> {
+        self.read(|it| it.by_name.get(name)?.version)
     }
 
     /// Whether there is none.
@@ -202,17 +240,12 @@ impl<K: Watched> Kept<K> {
         let anew = objects.by_name.iter().map(|(name, entry)| {
             let entry = Entry {
                 squeezed: Arc::new(entry.squeezed.anew()),
+                says: entry.says,
                 version: entry.version,
             };
             (name.clone(), entry)
         });
         objects.by_name = anew.collect();
-    }
-
-    /// The names, which are all that a queue of work looks at.
-    #[must_use]
-    pub fn names(&self) -> Store<Named<K>> {
-        self.names.clone()
     }
 
     fn read<T>(&self, look: impl FnOnce(&Objects) -> T) -> T {
@@ -256,7 +289,6 @@ impl<K: Watched + Serialize> Keeper<K> for KeptWriter<K> {
             }
             Event::Delete(object) => self.change(|objects| objects.remove(&name_of(object))),
         }
-        self.names.apply_watcher_event(&named::event(event));
     }
 }
 
@@ -265,6 +297,7 @@ impl<K: Watched + Serialize> KeptWriter<K> {
         match serde_json::to_vec(object) {
             Ok(text) => Some(Entry {
                 squeezed: Arc::new(self.press.squeeze(&text)),
+                says: self.kept.words.said(&text),
                 version: version_of(object),
             }),
             Err(error) => {
@@ -300,6 +333,13 @@ impl Objects {
         self.written.remove(name);
         self.by_name.remove(name);
     }
+}
+
+/// A key with its value as they stand in a text.
+#[must_use]
+pub fn pair(key: &str, value: &str) -> String {
+    // As serde_json writes it.
+    format!("\"{key}\":\"{value}\"")
 }
 
 /// Versions of one kind count up (Kubernetes API concepts, "Resource versions"); where they are no numbers, nothing is behind.

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use kerf_api::names::finalizer;
 use kerf_api::nodeclaim::NodeClaim;
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::reconciler::Action;
 use crate::{clock, failpoint, termination};
 
 /// One pass over one claim.

@@ -14,13 +14,13 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::TypeList;
 use kerf_cloud::provider::class::{ResolveProblem, ResolvedNodeClass};
 use kerf_core::ids::ZoneId;
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::adoption;
 use crate::context::Context;
 use crate::disruption::hash::CLASS_HASH;
 use crate::error::{Error, chain};
+use crate::reconciler::Action;
 use crate::{clock, patch};
 
 /// Its name in metrics.

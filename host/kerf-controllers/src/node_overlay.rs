@@ -16,12 +16,12 @@ use kerf_core::ids::NodePoolName;
 use kerf_core::instance_type::InstanceType;
 use kerf_core::overlay::{Evaluation, evaluate};
 use kerf_state::{Catalog, PoolOffers, node_overlay, node_pool};
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::events::created_at;
+use crate::reconciler::Action;
 use crate::{clock, patch};
 
 /// Types that the cloud begins or ends to sell can make or end a conflict, and nothing tells us so.

@@ -14,7 +14,6 @@ use kerf_api::nodepool::{NodePool, NodePoolStatus};
 use kerf_core::instance_type::InstanceType;
 use kerf_core::resources::{COMMON, NODES, Resources, quantity_of};
 use kerf_core::strength::Strength;
-use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
@@ -23,6 +22,7 @@ use crate::disruption::hash::POOL_HASH;
 use crate::error::Error;
 use crate::events::created_at;
 use crate::lifecycle::health::{Registrations, Verdict};
+use crate::reconciler::Action;
 use crate::{clock, patch, strength};
 
 /// What the pool's nodes have is counted again at least this often; the watches of its claims trigger it before.

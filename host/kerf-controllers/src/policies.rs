@@ -49,7 +49,7 @@ impl Policies {
             .map_err(|error| crate::error::chain(&error))?;
         let roots = settings.registry_roots.clone();
         let pulls = Pulls::new(roots, trigger.clone());
-        let listener = Listener::new(move |class| trigger.send(ObjectRef::new(class)));
+        let listener = Listener::new(move |class| trigger.send(&ObjectRef::new(class)));
         let mut registry = Registry::new(engine)
             .telling(listener)
             .trusting(settings.policy_keys.clone());

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod claim;
 pub mod create;
 pub mod hold;
+pub mod nominated;
 pub mod rounds;
 
 use std::collections::BTreeSet;
@@ -28,14 +29,15 @@ use crate::metrics::zones::by_effective_zone;
 use crate::provision::announce::Announcer;
 use crate::provision::batch::Batcher;
 use crate::provision::hold::Planned;
+use crate::provision::nominated::Nominator;
 
 /// The least time that a node is kept for the pods that were planned on it (Karpenter: same).
 const NOMINATION_MIN: Duration = Duration::from_secs(10);
 
 /// Plans and creates until the process ends.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(nominator: Nominator, context: Arc<Context>) {
     let mut batcher = Batcher::new(&context);
-    let mut announcer = Announcer::default();
+    let mut announcer = Announcer::new(nominator);
     let mut homes = Homes::new();
     let mut planned = Planned::default();
     loop {
@@ -85,6 +87,7 @@ fn remember(plan: &Plan, created: &[Option<NodeClaim>], context: &Context) -> Ho
 async fn plan(homes: &Homes, planned: &Planned, context: &Context) -> (Plan, Homes) {
     let started = tokio::time::Instant::now();
     let snapshot = context.fresh_snapshot().await;
+    let snapshot_took = started.elapsed();
     let metrics = &context.metrics.scheduling;
     if snapshot.pending_pods.is_empty() && !snapshot.nodes.iter().any(|node| !node.is_active()) {
         metrics.idle();
@@ -107,11 +110,16 @@ async fn plan(homes: &Homes, planned: &Planned, context: &Context) -> (Plan, Hom
             on_existing = plan.placements.len(),
             unschedulable = plan.unschedulable_pods(),
             price_per_hour = plan.price_per_hour().per_hour(),
-            millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            snapshot_millis = millis(snapshot_took),
+            millis = millis(started.elapsed()),
             "planned"
         );
     }
     (plan, held)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn measure(plan: &Plan, seconds: f64, context: &Context) {

@@ -1,31 +1,37 @@
 //! Runs one reconcile function over the objects that the watches name.
 //!
 //! All watches are in `watch`; a reconciler gets keys from there and objects from the shared store, so that each kind
-//! is watched once. kube's `Controller` brings deduplication, limits and requeues.
+//! is watched once. It keeps keys of what is due only: kube's `Controller` wants a store of whole objects beside ours.
 
-use std::collections::{HashMap, HashSet};
+mod queue;
+
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream;
-use kube::runtime::controller::{Action, Config, Controller};
+use futures::stream::{self, FuturesUnordered};
+use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tracing::Instrument;
 
+use self::queue::{Key, Queue};
 use crate::context::Context;
 use crate::error::{CONFLICT_RETRY, Error, backoff, chain, describe};
-use crate::kept::{Kept, Named};
+use crate::kept::Kept;
 use crate::metrics::ReconcileLabels;
 
 /// Objects of one kind that are worked on at the same time. The work is waiting for others, so more than cores; and more than
 /// two launch groups, whose claims all wait for one call.
-const CONCURRENCY: u16 = 256;
+const CONCURRENCY: usize = 256;
 
 /// Before an object is looked at again whose watch is behind what we wrote. The watch itself names it as soon as it has caught
 /// up; this is for an event that got lost on the way.
@@ -51,9 +57,10 @@ pub struct Triggered<K: Resource<DynamicType = ()>> {
     gather: Duration,
 }
 
-struct Waiting<K: Resource<DynamicType = ()>> {
-    keys: Mutex<HashSet<ObjectRef<K>>>,
+struct Waiting<K> {
+    keys: Mutex<BTreeSet<Key>>,
     bell: Notify,
+    kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource<DynamicType = ()>> Clone for Trigger<K> {
@@ -87,25 +94,26 @@ impl<K: Resource<DynamicType = ()>> Trigger<K> {
         let waiting = Arc::new(Waiting {
             keys: Mutex::default(),
             bell: Notify::new(),
+            kind: PhantomData,
         });
         let trigger = Self(Arc::clone(&waiting));
         (trigger, Triggered { waiting, gather })
     }
 
     /// Asks for a look at the object.
-    pub fn send(&self, key: ObjectRef<K>) {
+    pub fn send(&self, object: &ObjectRef<K>) {
         self.0
             .keys
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(key);
+            .insert(queue::key_of(object));
         self.0.bell.notify_one();
     }
 }
 
 impl<K: Resource<DynamicType = ()>> Triggered<K> {
     /// Waits for keys and takes all that are there.
-    async fn take(&self) -> HashSet<ObjectRef<K>> {
+    async fn take(&self) -> BTreeSet<Key> {
         while self.keys().is_empty() {
             self.waiting.bell.notified().await;
         }
@@ -115,22 +123,16 @@ impl<K: Resource<DynamicType = ()>> Triggered<K> {
         std::mem::take(&mut *self.keys())
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashSet<ObjectRef<K>>> {
+    fn keys(&self) -> MutexGuard<'_, BTreeSet<Key>> {
         let keys = &self.waiting.keys;
         keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where a reconciler finds what it was told the name of.
-pub trait Objects<K>: Send + Sync + 'static {
-    /// What the queue of work knows of an object.
-    type Known: Reconciled;
-
-    /// All that there is to work on.
-    fn known(&self) -> Store<Self::Known>;
-
+pub trait Objects<K: Reconciled>: Send + Sync + 'static {
     /// The object as it is now; none when it is gone.
-    fn find(&self, known: Arc<Self::Known>) -> Option<Arc<K>>;
+    fn find(&self, key: &ObjectRef<K>) -> Option<Arc<K>>;
 
     /// Whether the object is older than what we have written.
     fn is_behind(&self, _object: &K) -> bool {
@@ -139,30 +141,40 @@ pub trait Objects<K>: Send + Sync + 'static {
 }
 
 impl<K: Reconciled> Objects<K> for Store<K> {
-    type Known = K;
-
-    fn known(&self) -> Self {
-        self.clone()
-    }
-
-    fn find(&self, known: Arc<K>) -> Option<Arc<K>> {
-        Some(known)
+    fn find(&self, key: &ObjectRef<K>) -> Option<Arc<K>> {
+        self.get(key)
     }
 }
 
 impl<K: Reconciled + Serialize> Objects<K> for Kept<K> {
-    type Known = Named<K>;
-
-    fn known(&self) -> Store<Named<K>> {
-        self.names()
-    }
-
-    fn find(&self, known: Arc<Named<K>>) -> Option<Arc<K>> {
-        self.get(&known.name_any())
+    fn find(&self, key: &ObjectRef<K>) -> Option<Arc<K>> {
+        self.get(&key.name)
     }
 
     fn is_behind(&self, object: &K) -> bool {
         Self::is_behind(self, object)
+    }
+}
+
+/// When an object is to be looked at again that nobody names before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Action {
+    again_after: Option<Duration>,
+}
+
+impl Action {
+    /// After this time at the latest.
+    #[must_use]
+    pub const fn requeue(after: Duration) -> Self {
+        Self {
+            again_after: Some(after),
+        }
+    }
+
+    /// Only when somebody names it.
+    #[must_use]
+    pub const fn await_change() -> Self {
+        Self { again_after: None }
     }
 }
 
@@ -178,88 +190,123 @@ pub async fn run<K, O, Fut>(
     O: Objects<K>,
     Fut: Future<Output = Result<Action, Error>> + Send + 'static,
 {
-    let keys = stream::unfold(triggered, |triggered| async {
-        Some((stream::iter(triggered.take().await), triggered))
+    let named = stream::unfold(triggered, |triggered| async {
+        Some((triggered.take().await, triggered))
     });
-    let keys = keys.flatten().map(|key| key.into_kind_unchecked(()));
-    let known = objects.known();
-    let objects = Arc::new(objects);
-    let failures = Arc::new(Failures::default());
-    let on_error = {
-        let failures = Arc::clone(&failures);
-        move |object: Arc<O::Known>, error: &Error, context: Arc<Context>| {
-            failures.retry(name, &*object, error, &context)
-        }
+    let mut named = pin!(named);
+    let worker = Worker {
+        name,
+        objects,
+        context,
+        reconcile,
+        failures: Failures::default(),
     };
-    let work = move |known: Arc<O::Known>, context: Arc<Context>| {
-        let (failures, objects) = (Arc::clone(&failures), Arc::clone(&objects));
-        async move {
-            let Some(object) = objects.find(known) else {
-                return Ok(Action::await_change());
-            };
-            // A deletion goes on: it needs no newer state, and the watch may hang.
-            let is_going = object.meta().deletion_timestamp.is_some();
-            if !is_going && objects.is_behind(&object) {
-                return Ok(Action::requeue(BEHIND_RETRY));
+    let mut queue = Queue::default();
+    let mut working = FuturesUnordered::new();
+    loop {
+        let is_free = working.len() < CONCURRENCY;
+        if is_free && let Some(key) = queue.take(Instant::now()) {
+            working.push(worker.work(key));
+            continue;
+        }
+        let due_at = queue.next_due().filter(|_| is_free);
+        tokio::select! {
+            Some(keys) = named.next() => {
+                for key in keys {
+                    queue.ask(key, Instant::now());
+                }
             }
-            let key = describe(&*object);
-            let action = reconcile(object, Arc::clone(&context)).await?;
-            failures.forget(&key);
-            count(&context, name, "ok");
-            Ok(action)
+            Some((key, Action { again_after })) = working.next() => {
+                queue.done(key, again_after.map(|after| Instant::now() + after));
+            }
+            () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {}
         }
-    };
-    Controller::for_stream(stream::pending(), known)
-        .with_config(Config::default().concurrency(CONCURRENCY))
-        .reconcile_on(keys)
-        .run(work, on_error, context)
-        .for_each(|_| std::future::ready(()))
-        .await;
+    }
 }
 
-/// How often in a row each object failed.
-#[derive(Debug, Default)]
-struct Failures(Mutex<HashMap<String, u32>>);
+/// What one look at an object needs.
+struct Worker<K: Reconciled, O, Fut> {
+    name: &'static str,
+    objects: O,
+    context: Arc<Context>,
+    reconcile: fn(Arc<K>, Arc<Context>) -> Fut,
+    failures: Failures,
+}
 
-impl Failures {
-    fn forget(&self, key: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+impl<K, O, Fut> Worker<K, O, Fut>
+where
+    K: Reconciled,
+    O: Objects<K>,
+    Fut: Future<Output = Result<Action, Error>> + Send + 'static,
+{
+    async fn work(&self, key: Key) -> (Key, Action) {
+        let span = tracing::info_span!("reconcile", controller = self.name, object = %key);
+        let action = self.look(&key).instrument(span).await;
+        (key, action)
     }
 
-    fn retry<K: Resource<DynamicType = ()>>(
-        &self,
-        name: &'static str,
-        object: &K,
-        error: &Error,
-        context: &Context,
-    ) -> Action {
-        count(context, name, error.kind());
+    async fn look(&self, key: &Key) -> Action {
+        let Some(object) = self.objects.find(&queue::reference(key)) else {
+            self.failures.forget(key);
+            return Action::await_change();
+        };
+        // A deletion goes on: it needs no newer state, and the watch may hang.
+        let is_going = object.meta().deletion_timestamp.is_some();
+        if !is_going && self.objects.is_behind(&object) {
+            return Action::requeue(BEHIND_RETRY);
+        }
+        let described = describe(&*object);
+        match (self.reconcile)(object, Arc::clone(&self.context)).await {
+            Ok(action) => {
+                self.failures.forget(key);
+                self.count("ok");
+                action
+            }
+            Err(error) => self.retry(key, &described, &error),
+        }
+    }
+
+    fn retry(&self, key: &Key, described: &str, error: &Error) -> Action {
+        self.count(error.kind());
         if error.is_not_found() {
             return Action::await_change();
         }
         if error.is_conflict() {
             return Action::requeue(CONFLICT_RETRY);
         }
-        let key = describe(object);
-        let failures = {
-            let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let failures = failures.entry(key.clone()).or_default();
-            *failures = failures.saturating_add(1);
-            *failures
-        };
-        let wait = backoff(failures);
-        tracing::warn!(controller = name, object = %key, error = %chain(error), retry_secs = wait.as_secs(), "reconcile failed");
+        let wait = backoff(self.failures.add(key));
+        tracing::warn!(controller = self.name, object = described, error = %chain(error), retry_secs = wait.as_secs(), "reconcile failed");
         Action::requeue(wait)
+    }
+
+    fn count(&self, result: &'static str) {
+        let controller = self.name;
+        self.context
+            .metrics
+            .reconciles
+            .get_or_create(&ReconcileLabels { controller, result })
+            .inc();
     }
 }
 
-fn count(context: &Context, controller: &'static str, result: &'static str) {
-    context
-        .metrics
-        .reconciles
-        .get_or_create(&ReconcileLabels { controller, result })
-        .inc();
+/// How often in a row each object failed.
+#[derive(Debug, Default)]
+struct Failures(Mutex<HashMap<Key, u32>>);
+
+impl Failures {
+    fn forget(&self, key: &Key) {
+        self.counts().remove(key);
+    }
+
+    /// Counts one more; how many there are now.
+    fn add(&self, key: &Key) -> u32 {
+        let mut counts = self.counts();
+        let failures = counts.entry(Arc::clone(key)).or_default();
+        *failures = failures.saturating_add(1);
+        *failures
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Key, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -240,7 +240,9 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     start_reconcilers(supervisor, intake, context);
     let with = || Arc::clone(context);
     supervisor.spawn("repack", repack::run(with()));
-    supervisor.spawn("provisioner", provision::run(with()));
+    let (nominator, teller) = provision::nominated::channel();
+    supervisor.spawn("nominations", teller.run(with()));
+    supervisor.spawn("provisioner", provision::run(nominator, with()));
     supervisor.spawn("static-capacity", static_capacity::run(with()));
     supervisor.spawn("disruption", disruption::run(with()));
     supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));

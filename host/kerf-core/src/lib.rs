@@ -6,6 +6,7 @@
 
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
+pub mod bound_pods;
 pub mod buffer;
 pub mod disruption;
 pub mod ids;

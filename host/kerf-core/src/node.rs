@@ -1,15 +1,14 @@
 //! Nodes that exist or are on their way.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::bound_pods::BoundPods;
 use crate::ids::{NodeClaimName, NodeName, NodePoolName};
 use crate::instance_type::CapacityType;
 use crate::labels;
 use crate::node_labels::{Found, NodeLabels};
-use crate::pod::Pod;
 use crate::preferences::OfferingKey;
 use crate::requirements::Requirements;
 use crate::resources::Resources;
@@ -35,7 +34,7 @@ pub struct Node {
     /// What the machine has, for limits.
     pub capacity: Resources,
     /// The pods bound to it, finished ones included.
-    pub pods: Vec<Arc<Pod>>,
+    pub pods: BoundPods,
     /// Volumes per CSI driver that it can attach; a driver that is not named has no limit.
     pub attachment_limits: BTreeMap<String, u32>,
     /// When the claim, or else the node, was created.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::bound_pods::BoundPods;
 use kerf_core::buffer::Buffer;
 use kerf_core::disruption::pod_budget::PodBudget;
 use kerf_core::ids::{NodePoolName, PodUid, ZoneId};
@@ -16,6 +17,7 @@ use kerf_core::resources::Resources;
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
 
+use crate::bound::Bound;
 use crate::convert::node_pool::Converted;
 use crate::convert::pod::PodEntry;
 use crate::daemons::{self, DaemonEntry};
@@ -52,6 +54,7 @@ const TOMBSTONES_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Cluster {
     pub(crate) pods: BTreeMap<ObjectKey, PodEntry>,
+    pub(crate) bound: Bound,
     pub(crate) nodes: BTreeMap<ObjectKey, NodeEntry>,
     pub(crate) node_claims: BTreeMap<ObjectKey, NodeClaimEntry>,
     pub(crate) node_pools: BTreeMap<ObjectKey, Converted>,
@@ -175,12 +178,14 @@ impl Cluster {
 
     /// Names of the Nodes with this providerID, in order. There should be one.
     pub fn nodes_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
-        self.node_ids.names(Arc::from(bare(provider_id)))
+        let names = self.node_ids.names(Arc::from(bare(provider_id)));
+        names.map(|name| &**name)
     }
 
     /// Names of the NodeClaims with this providerID, in order. There should be one.
     pub fn claims_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
-        self.claim_ids.names(Arc::from(bare(provider_id)))
+        let names = self.claim_ids.names(Arc::from(bare(provider_id)));
+        names.map(|name| &**name)
     }
 
     /// Whether a claim other than `claim`, made within that time of `made`, stays and has no Node yet.
@@ -215,9 +220,19 @@ impl Cluster {
     /// How many pods on the Node must run elsewhere when it goes.
     #[must_use]
     pub fn reschedulable_pods(&self, node: &str) -> usize {
-        let all = self.pods.values();
-        let bound = all.filter(|it| it.node.as_deref() == Some(node));
-        bound.filter(|it| it.pod.is_reschedulable()).count()
+        let pods = self.bound.on(node).into_iter().flat_map(|it| &it.pods);
+        pods.filter(|pod| pod.is_reschedulable()).count()
+    }
+
+    /// Whether the pod is there and waits for a node.
+    #[must_use]
+    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>) -> bool {
+        let key = ObjectKey {
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+        };
+        let pod = self.pods.get(&key);
+        pod.is_some_and(|it| it.waiting.is_some())
     }
 
     /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
@@ -300,22 +315,12 @@ impl Cluster {
     /// The world as decisions see it. Equal indexes and times give equal snapshots.
     #[must_use]
     pub fn snapshot(&self, catalog: &Catalog, settings: Settings, now: Timestamp) -> Arc<Snapshot> {
-        let scheduler = Scheduler::of(self.pods.values(), now);
-        let mut bound: BTreeMap<&str, Vec<Arc<Pod>>> = BTreeMap::new();
-        let mut pending_pods = Vec::new();
         let mut specs = self.default_spread.specs();
-        for entry in self.pods.values() {
-            if let Some(node) = &entry.node {
-                let pods = bound.entry(node).or_default();
-                pods.push(self.resolved(entry, &mut specs));
-            } else if scheduler.leaves(entry) {
-                pending_pods.push(self.resolved(entry, &mut specs));
-            }
-        }
+        let mut pending_pods = self.pending_pods(&mut specs, now);
         let virtual_pods = self.buffers.values().flat_map(Buffer::virtual_pods);
         pending_pods.extend(virtual_pods.map(Arc::new));
         let surroundings = Surroundings {
-            pods: bound,
+            pods: &mut |node| self.pods_on(node, &mut specs),
             attachment_limits: &self.csi_nodes,
             nominations: &self.nominations,
         };
@@ -336,6 +341,42 @@ impl Cluster {
                 .collect(),
             settings,
         })
+    }
+
+    /// The pods that a plan looks at, by namespace and name.
+    fn pending_pods<'a>(
+        &'a self,
+        specs: &mut default_spread::Specs<'a>,
+        now: Timestamp,
+    ) -> Vec<Arc<Pod>> {
+        let mut last_verdict = None;
+        let mut waiting = Vec::new();
+        for entry in self.pods.values() {
+            last_verdict = last_verdict.max(entry.verdict_at);
+            if entry.node.is_none() && entry.waiting.is_some() {
+                waiting.push(entry);
+            }
+        }
+        let scheduler = Scheduler::new(last_verdict, self.bound.least_priority(), now);
+        waiting.retain(|entry| scheduler.leaves(entry));
+        let pods = waiting.into_iter();
+        pods.map(|entry| self.resolved(entry, specs)).collect()
+    }
+
+    /// The pods on a node. Few have volumes or get constraints, so most lists are as the index has them.
+    fn pods_on<'a>(&'a self, node: &str, specs: &mut default_spread::Specs<'a>) -> BoundPods {
+        let Some(here) = self.bound.on(node) else {
+            return BoundPods::default();
+        };
+        if here.with_volumes == 0 && self.default_spread.constraints.is_empty() {
+            return here.pods.clone();
+        }
+        let keys = here.pods.iter().map(|pod| ObjectKey {
+            namespace: Arc::clone(&pod.namespace),
+            name: Arc::clone(&pod.name),
+        });
+        let entries = keys.filter_map(|key| self.pods.get(&key));
+        entries.map(|entry| self.resolved(entry, specs)).collect()
     }
 
     fn pool(&self, converted: &Converted, catalog: &Catalog) -> NodePool {

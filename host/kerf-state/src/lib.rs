@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod bound;
 mod cluster;
 mod convert;
 mod daemons;

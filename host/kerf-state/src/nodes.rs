@@ -1,6 +1,6 @@
 //! Nodes and NodeClaims, and how one of each becomes one node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,10 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::condition::{self, Condition};
 use kerf_api::names::{annotation, condition as types, label};
 use kerf_api::nodeclaim::NodeClaim;
+use kerf_core::bound_pods::BoundPods;
+use kerf_core::ids::{NodeClaimName, NodeName};
 use kerf_core::labels;
 use kerf_core::node::{Drift, Node, Replaced};
 use kerf_core::node_labels::NodeLabels;
-use kerf_core::pod::Pod;
 use kerf_core::requirement::Operator;
 use kerf_core::requirements::Requirements;
 use kerf_core::resources::Resources;
@@ -253,7 +254,7 @@ fn with_single_values(mut labels: Labels, required: &Requirements) -> Labels {
 
 /// What the join looks at besides nodes and claims.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) pods: BTreeMap<&'a str, Vec<Arc<Pod>>>,
+    pub(crate) pods: &'a mut dyn FnMut(&str) -> BoundPods,
     pub(crate) attachment_limits: &'a BTreeMap<ObjectKey, BTreeMap<String, u32>>,
     pub(crate) nominations: &'a Nominations,
 }
@@ -268,12 +269,12 @@ pub(crate) fn join(
     node_ids: &ProviderIds,
     mut surroundings: Surroundings<'_>,
 ) -> Vec<Arc<Node>> {
-    let mut joined = BTreeSet::new();
+    let mut joined: HashSet<&str> = HashSet::with_capacity(nodes.len());
     let mut result = Vec::with_capacity(nodes.len().max(claims.len()));
 
     for (key, claim) in claims {
-        let name = find_node(claim, nodes, node_ids).filter(|name| joined.insert(*name));
-        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(name)));
+        let name = find_node(claim, nodes, node_ids).filter(|name| joined.insert(name));
+        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(Arc::clone(name))));
         result.push(Arc::new(match (name, node) {
             (Some(name), Some(node)) => {
                 surroundings.complete(managed(claim, node), Some(name), Some(&key.name))
@@ -295,17 +296,17 @@ pub(crate) fn join(
 
 fn find_node<'a>(
     claim: &'a NodeClaimEntry,
-    nodes: &BTreeMap<ObjectKey, NodeEntry>,
+    nodes: &'a BTreeMap<ObjectKey, NodeEntry>,
     node_ids: &'a ProviderIds,
-) -> Option<&'a str> {
+) -> Option<&'a Arc<str>> {
     let id = claim.provider_id.as_ref()?;
     if let Some(name) = node_ids.names(Arc::clone(id)).next() {
         return Some(name);
     }
     // A node may be there before the cloud controller has written its providerID.
     let name = claim.node_name.as_deref()?;
-    let node = nodes.get(&ObjectKey::cluster(name))?;
-    node.provider_id.is_none().then_some(name)
+    let (key, node) = nodes.get_key_value(&ObjectKey::cluster(name))?;
+    node.provider_id.is_none().then_some(&key.name)
 }
 
 fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
@@ -333,7 +334,7 @@ fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
         is_initialized,
         is_deleting: claim.is_deleting || node.is_deleting,
         forbids_disruption: claim.forbids_disruption || node.forbids_disruption,
-        ..in_flight(claim)
+        ..of_claim(claim)
     }
 }
 
@@ -355,12 +356,19 @@ fn in_flight(claim: &NodeClaimEntry) -> Node {
         }
     };
     Node {
-        pool: claim.pool.as_deref().map(Into::into),
         labels: claim.labels.clone(),
         taints: claim.taints.clone(),
-        startup_taints: claim.startup_taints.clone(),
         allocatable: known_or_planned(&claim.allocatable),
         capacity: known_or_planned(&claim.capacity),
+        ..of_claim(claim)
+    }
+}
+
+/// What is known of a node by its claim alone, whether it is there or not.
+fn of_claim(claim: &NodeClaimEntry) -> Node {
+    Node {
+        pool: claim.pool.as_deref().map(Into::into),
+        startup_taints: claim.startup_taints.clone(),
         created_at: claim.created_at,
         is_launched: claim.is_launched,
         // Without its Node, it still is one of those that are away, until it is gone itself.
@@ -394,15 +402,16 @@ fn unmanaged(node: &NodeEntry) -> Node {
 
 impl Surroundings<'_> {
     /// Adds what is known by the names of the node and its claim.
-    fn complete(&mut self, node: Node, name: Option<&str>, claim: Option<&str>) -> Node {
-        let pods = name
-            .and_then(|name| self.pods.remove(name))
-            .unwrap_or_default();
-        let limits = name.and_then(|name| self.attachment_limits.get(&ObjectKey::cluster(name)));
+    fn complete(&mut self, node: Node, name: Option<&Arc<str>>, claim: Option<&Arc<str>>) -> Node {
+        let pods = name.map(|name| (self.pods)(name)).unwrap_or_default();
+        let key = name.map(|name| ObjectKey::cluster(Arc::clone(name)));
+        let limits = key.and_then(|key| self.attachment_limits.get(&key));
         let is_marked = claim.is_some_and(|claim| self.nominations.is_marked(claim));
+        let (shared_name, shared_claim) = (name.cloned(), claim.cloned());
+        let (name, claim) = (name.map(|it| &**it), claim.map(|it| &**it));
         Node {
-            name: name.map(Into::into),
-            node_claim: claim.map(Into::into),
+            name: shared_name.map(NodeName::new),
+            node_claim: shared_claim.map(NodeClaimName::new),
             pods,
             attachment_limits: limits.cloned().unwrap_or_default(),
             nominated_until: self.nominations.until(name, claim),

@@ -87,6 +87,9 @@ impl Nominations {
 
     /// The latest of what was said about the node and about its claim, and of what is expected there.
     pub(crate) fn until(&self, node: Option<&str>, claim: Option<&str>) -> Option<Timestamp> {
+        if self.until.is_empty() && self.expecting.is_empty() {
+            return None;
+        }
         let of = |target: PlacementTarget| {
             let expecting = self.expecting.get(&target).map(|it| it.until);
             self.until.get(&target).copied().max(expecting)
@@ -111,6 +114,9 @@ impl Nominations {
         let BufferPods::At(places) = &self.buffer_pods else {
             return 1;
         };
+        if places.is_empty() {
+            return 0;
+        }
         let at = |target: PlacementTarget| places.get(&target).copied().unwrap_or_default();
         let of_node = node.map_or(0, |name| at(PlacementTarget::Node(name.into())));
         let of_claim = claim.map_or(0, |name| at(PlacementTarget::InFlight(name.into())));

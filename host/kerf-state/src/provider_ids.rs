@@ -38,11 +38,11 @@ impl ProviderIds {
     }
 
     /// The names of the objects with this id (in its bare form), in order.
-    pub(crate) fn names(&self, id: Arc<str>) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self, id: Arc<str>) -> impl Iterator<Item = &Arc<str>> {
         let first = (Arc::clone(&id), Arc::default());
         let from_there = self.0.range(first..);
         let of_id = from_there.take_while(move |(found, _)| *found == id);
-        of_id.map(|(_, name)| &**name)
+        of_id.map(|(_, name)| name)
     }
 }
 
@@ -57,6 +57,10 @@ impl FromIterator<(Arc<str>, Arc<str>)> for ProviderIds {
 mod tests {
     use super::*;
 
+    fn names<'a>(id: &str, ids: &'a ProviderIds) -> Vec<&'a str> {
+        ids.names(Arc::from(id)).map(|name| &**name).collect()
+    }
+
     #[test]
     fn an_object_is_found_under_its_latest_id_only() {
         let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
@@ -65,13 +69,13 @@ mod tests {
         ids.change(&b, None, id("i-1"));
         ids.change(&a, None, id("i-1"));
         ids.change(&a, id("i-1"), id("i-1"));
-        assert_eq!(ids.names(Arc::from("i-1")).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(names("i-1", &ids), ["a", "b"]);
         assert_eq!(ids.names(Arc::from("i-")).count(), 0);
 
         ids.change(&a, id("i-1"), id("i-2"));
         ids.change(&b, id("i-1"), None);
 
         assert_eq!(ids.names(Arc::from("i-1")).count(), 0);
-        assert_eq!(ids.names(Arc::from("i-2")).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(names("i-2", &ids), ["a"]);
     }
 }

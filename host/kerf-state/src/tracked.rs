@@ -126,7 +126,10 @@ impl Tracked for Pod {
             name: Arc::clone(&entry.pod.name),
         };
         // Taken out first, because a map keeps the key that it has: the key and the pod share the name.
-        cluster.pods.remove(&key);
+        if let Some(before) = cluster.pods.remove(&key) {
+            cluster.bound.remove(&before);
+        }
+        cluster.bound.add(&entry);
         cluster.pods.insert(key, entry);
         is_looked_at
     }
@@ -136,6 +139,7 @@ impl Tracked for Pod {
         let Some(gone) = cluster.pods.remove(key) else {
             return false;
         };
+        cluster.bound.remove(&gone);
         cluster.nominations.arrived(&gone.pod.uid);
         cluster.news.left += 1;
         true

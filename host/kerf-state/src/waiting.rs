@@ -101,24 +101,18 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn of<'a>(pods: impl Iterator<Item = &'a PodEntry>, now: Timestamp) -> Self {
-        let mut seen = Self {
-            last_verdict: None,
-            least_priority: None,
-        };
-        for entry in pods {
-            seen.last_verdict = seen.last_verdict.max(entry.verdict_at);
-            if entry.node.is_some() {
-                let priority = entry.pod.spec.priority;
-                let least = seen.least_priority.map_or(priority, |it| it.min(priority));
-                seen.least_priority = Some(least);
-            }
-        }
+    /// What it said last, and the least priority of the pods that it could evict.
+    pub(crate) fn new(
+        last_verdict: Option<Timestamp>,
+        least_priority: Option<i32>,
+        now: Timestamp,
+    ) -> Self {
         let works_since = now.saturating_sub(SCHEDULER_WORKS_FOR);
-        seen.last_verdict = seen
-            .last_verdict
-            .filter(|at| works_since.is_ok_and(|since| *at >= since));
-        seen
+        let is_of_now = |at: &Timestamp| works_since.is_ok_and(|since| *at >= since);
+        Self {
+            last_verdict: last_verdict.filter(is_of_now),
+            least_priority,
+        }
     }
 
     /// Whether a plan looks at the pod. One without a verdict counts where kube-scheduler was at work when the pod came,

@@ -3,7 +3,8 @@
 use super::names;
 
 names! {
-    /// Pod, Normal: a place on this Node or NodeClaim is kept for it.
+    /// Pod, Normal: a place on this Node or NodeClaim is kept for it. Told while the pod waits, to five pods a second after ten at
+    /// once.
     NOMINATED = "Nominated";
     /// Pod, Warning: no NodePool can hold it; the message says why, per NodePool.
     FAILED_SCHEDULING = "FailedScheduling";

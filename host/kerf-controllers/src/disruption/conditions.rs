@@ -28,7 +28,7 @@ use crate::node_class::ClassState;
 
 /// Two passes are at least this far apart: a burst of pods is one pass.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// A pass at least this often, which looks at all claims.
+/// A pass at least this often; within the time, each claim is looked at.
 const PAUSE_MAX: Duration = ALL_AFTER.unsigned_abs();
 /// Writes that are under way at the same time.
 const CONCURRENCY: usize = 8;
@@ -101,13 +101,13 @@ fn look(
         let stays = is_ours && claim.metadata.deletion_timestamp.is_none();
         let standing = surroundings.look(&claim, seen, context, now);
         let Some(standing) = standing.filter(|_| stays) else {
-            looked.note(&claim, seen, None);
+            looked.note(&claim, seen, None, now);
             continue;
         };
         let due = standing.quiet_at.filter(|at| *at > now);
         match standing.changed(&claim, now) {
             Some(wanted) => changes.push((claim.name_any(), claim.resource_version(), wanted)),
-            None => looked.note(&claim, seen, due),
+            None => looked.note(&claim, seen, due, now),
         }
     }
     (changes, is_any_behind)

@@ -190,7 +190,7 @@ mod tests {
     fn node_with(pod: Pod) -> Node {
         Node {
             name: Some("n".into()),
-            pods: vec![Arc::new(pod)],
+            pods: vec![Arc::new(pod)].into(),
             ..Node::default()
         }
     }

@@ -20,7 +20,7 @@ const CONTROLLER: &str = "interruption";
 /// What ACK's node problem detector writes on a spot node whose instance metadata says that it goes.
 const EXPIRED: &str = "InstanceExpired";
 /// Where it is true, in the text of a Node: a node problem detector writes the condition on every Node, mostly as false.
-const IS_EXPIRED: &str = "\"status\":\"True\",\"type\":\"InstanceExpired\"";
+pub(crate) const IS_EXPIRED: &str = "\"status\":\"True\",\"type\":\"InstanceExpired\"";
 
 /// One instance that something was announced for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,7 +32,21 @@ fn names(kept: &Kept<Node>) -> Vec<String> {
 
 #[test]
 fn an_object_is_read_as_it_was_told() {
-    let (kept, mut writer) = store::<Node>();
+    read_as_told(&[]);
+}
+
+#[test]
+fn words_that_are_known_before_find_the_same_objects() {
+    read_as_told(&[
+        "nothing",
+        "cn-hangzhou.a",
+        "umlaut",
+        &pair("providerID", "cn-hangzhou.a"),
+    ]);
+}
+
+fn read_as_told(words: &[&str]) {
+    let (kept, mut writer) = store::<Node>(words);
 
     writer.take_in(&Event::Apply(node("b", "3")));
     writer.take_in(&Event::Apply(node("a", "3")));
@@ -40,7 +54,7 @@ fn an_object_is_read_as_it_was_told() {
 
     assert_eq!(*kept.get("b").unwrap(), node("b", "2"));
     assert_eq!(names(&kept), ["a", "b"]);
-    assert_eq!((kept.changes(), kept.names().len()), (3, 2));
+    assert_eq!(kept.changes(), 3);
     for (word, expected) in [("cn-hangzhou.a", vec!["a"]), ("umlaut", vec![])] {
         let saying = kept.iter_saying(&["nothing", word]).map(|it| it.name_any());
         assert_eq!(saying.collect::<Vec<_>>(), expected, "{word}");
@@ -57,7 +71,7 @@ fn an_object_is_read_as_it_was_told() {
 
 #[test]
 fn only_those_are_read_that_are_wanted_by_name_and_version() {
-    let (kept, mut writer) = store::<Node>();
+    let (kept, mut writer) = store::<Node>(&[]);
     writer.take_in(&Event::Apply(at("7")));
     writer.take_in(&Event::Apply(node("b", "3")));
 
@@ -73,7 +87,7 @@ fn only_those_are_read_that_are_wanted_by_name_and_version() {
 
 #[test]
 fn what_was_moved_reads_as_before() {
-    let (kept, mut writer) = store::<Node>();
+    let (kept, mut writer) = store::<Node>(&[]);
     for name in ["a", "b"] {
         writer.take_in(&Event::Apply(node(name, "3")));
     }
@@ -88,7 +102,7 @@ fn what_was_moved_reads_as_before() {
 
 #[test]
 fn what_is_gone_is_not_kept() {
-    let (kept, mut writer) = store::<Node>();
+    let (kept, mut writer) = store::<Node>(&[]);
     for name in ["a", "b", "c"] {
         writer.take_in(&Event::Apply(node(name, "3")));
     }
@@ -106,13 +120,12 @@ fn what_is_gone_is_not_kept() {
     writer.take_in(&Event::InitDone);
     assert_eq!(names(&kept), ["d"]);
     assert_eq!((kept.get("b"), kept.is_empty()), (None, false));
-    assert_eq!(kept.names().len(), 1);
 }
 
 /// Otherwise each step of a claim's life was written two or three times while the watch was late, and refused.
 #[test]
 fn what_was_written_is_behind_until_the_watch_shows_it() {
-    let (kept, mut writer) = store::<Node>();
+    let (kept, mut writer) = store::<Node>(&[]);
     writer.take_in(&Event::Apply(at("7")));
     kept.note_written(&at("7"));
     assert!(!kept.is_behind(&at("6")), "the watch was faster");
@@ -143,7 +156,7 @@ fn what_was_written_is_behind_until_the_watch_shows_it() {
 
 #[test]
 fn a_new_list_is_not_behind() {
-    let (kept, mut writer) = store::<Node>();
+    let (kept, mut writer) = store::<Node>(&[]);
     writer.take_in(&Event::Apply(at("7")));
     kept.note_written(&at("8"));
 

@@ -28,7 +28,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Calls that are under way at the same time: enough to hide the API's latency; how many a second is the client's to say.
 const CONCURRENCY: usize = 16;
 
-const TAGGED: &str = "true";
+/// What the annotation says of an instance that is tagged.
+pub(crate) const TAGGED: &str = "true";
 
 /// Tags until the process ends.
 pub async fn run(context: Arc<Context>) {

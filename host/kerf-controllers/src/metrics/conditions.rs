@@ -45,16 +45,58 @@ struct KindMetrics {
     transitions: Family<Labels, Counter>,
     termination_seconds: Durations,
     /// The conditions of each object when it was last seen, by a hash of its uid.
-    seen: Mutex<HashMap<u64, Vec<Seen>>>,
+    seen: Mutex<HashMap<u64, Box<[Seen]>>>,
 }
 
-/// A condition that was seen.
+/// A condition that was seen; a dozen for each node, so as small as can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
-    /// A hash of the type.
-    type_: u64,
-    status: &'static str,
-    since: Timestamp,
+    /// A hash of the type. Equal ones in one object would take a condition for another and cost a wrong count.
+    type_: u32,
+    /// Since 1970, as conditions have no fractions (Kubernetes API conventions, "Typical status properties").
+    since_secs: u32,
+    status: Status,
+}
+
+/// The three that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    True,
+    False,
+    Unknown,
+}
+
+impl Seen {
+    fn of(said: &Said<'_>) -> Self {
+        let since_secs = said.since.as_second().max(0);
+        Self {
+            type_: type_hash(said.type_),
+            since_secs: u32::try_from(since_secs).unwrap_or(u32::MAX),
+            status: Status::of(said.status),
+        }
+    }
+
+    fn since(self) -> Timestamp {
+        Timestamp::from_second(self.since_secs.into()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}
+
+impl Status {
+    fn of(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
 }
 
 impl ConditionMetrics {
@@ -143,9 +185,9 @@ impl KindMetrics {
     /// Counts what is other than before; a condition that is new has left no status.
     fn count<K: Observed>(&self, object: &K, conditions: &[Said<'_>], before: &[Seen]) {
         for condition in conditions {
-            let type_ = hash(condition.type_);
+            let type_ = type_hash(condition.type_);
             let old = before.iter().find(|it| it.type_ == type_);
-            if old.is_some_and(|old| old.status == condition.status) {
+            if old.is_some_and(|old| old.status == Status::of(condition.status)) {
                 continue;
             }
             let labels = |status: &str| {
@@ -160,27 +202,27 @@ impl KindMetrics {
             to.insert(2, ("reason", condition.reason.to_owned()));
             self.transitions.get_or_create(&to).inc();
             if let Some(old) = old {
-                let seconds = condition.since.duration_since(old.since).as_secs_f64();
+                let seconds = condition.since.duration_since(old.since()).as_secs_f64();
                 let from = self
                     .transition_seconds
-                    .get_or_create_owned(&labels(old.status));
+                    .get_or_create_owned(&labels(old.status.as_str()));
                 from.observe(seconds.max(0.0));
             }
         }
     }
 }
 
-fn remembered(conditions: &[Said<'_>]) -> Vec<Seen> {
-    let seen = conditions.iter().map(|it| Seen {
-        type_: hash(it.type_),
-        status: it.status,
-        since: it.since,
-    });
-    seen.collect()
+fn remembered(conditions: &[Said<'_>]) -> Box<[Seen]> {
+    conditions.iter().map(Seen::of).collect()
 }
 
 fn key<K: Observed>(object: &K) -> u64 {
     hash(object.meta().uid.as_deref().unwrap_or_default())
+}
+
+/// The lower half of the hash.
+fn type_hash(type_: &str) -> u32 {
+    u32::try_from(hash(type_) & u64::from(u32::MAX)).unwrap_or_default()
 }
 
 fn hash(text: &str) -> u64 {

@@ -130,7 +130,7 @@ impl Pulls {
     /// Forgets one and asks for the look that fetches it anew.
     pub(super) fn forget(&self, class: &str, policy: &str) {
         self.lock().remove(&(class.to_owned(), policy.to_owned()));
-        self.trigger.send(ObjectRef::new(class));
+        self.trigger.send(&ObjectRef::new(class));
     }
 
     /// Forgets those of a class that are not in `names`.
@@ -199,7 +199,7 @@ impl Pulls {
             pull.finish(pulled, Instant::now());
         }
         drop(all);
-        self.trigger.send(ObjectRef::new(&key.0));
+        self.trigger.send(&ObjectRef::new(&key.0));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kerf_api::names::event;
@@ -14,21 +15,32 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::events::pod_reference;
+use crate::provision::nominated::Nominator;
 
 /// An unchanged explanation is repeated after this time (Karpenter: same). Unlike there, a changed one is told at once.
 const REPEAT_AFTER: Duration = Duration::from_secs(300);
-/// Events per plan: more would flood the API server when thousands of pods come at once; the rest follows in the next.
-const EVENTS_PER_PLAN_MAX: usize = 100;
+/// Refusals per plan: more would flood the API server when thousands of pods come at once; the rest follows in the next.
+const REFUSALS_PER_PLAN_MAX: usize = 100;
 /// Explanations that are remembered; beyond, the oldest information is forgotten and may be repeated.
 const REMEMBERED_MAX: usize = 20_000;
 
 /// Remembers what was told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Announcer {
     told: HashMap<u64, Instant>,
+    nominator: Nominator,
 }
 
 impl Announcer {
+    /// Nothing was told yet.
+    #[must_use]
+    pub fn new(nominator: Nominator) -> Self {
+        Self {
+            told: HashMap::new(),
+            nominator,
+        }
+    }
+
     /// Publishes what is new in the plan. `created` has one entry per planned claim.
     pub async fn announce(
         &mut self,
@@ -37,21 +49,19 @@ impl Announcer {
         context: &Context,
     ) {
         self.forget_old();
-        let mut left = EVENTS_PER_PLAN_MAX;
+        let mut left = REFUSALS_PER_PLAN_MAX;
         for group in &plan.unschedulable {
             let note = format!("{}", group.reason);
             for pod in &group.pods {
-                self.tell(
-                    &mut left,
-                    pod,
-                    (EventType::Warning, event::FAILED_SCHEDULING),
-                    &note,
-                    context,
-                )
-                .await;
+                self.refuse(&mut left, pod, &note, context).await;
             }
             tracing::info!(pods = group.pods.len(), first = %group.pods.first().map(|it| it.name.clone()).unwrap_or_default(), reason = %note, "cannot schedule");
         }
+        self.nominate(plan, created);
+    }
+
+    /// Says which node each pod is meant for.
+    fn nominate(&mut self, plan: &Plan, created: &[Option<NodeClaim>]) {
         for (planned, claim) in plan.new_claims.iter().zip(created) {
             let Some(claim) = claim else { continue };
             let note = format!(
@@ -59,15 +69,9 @@ impl Announcer {
                 claim.name_any(),
                 planned.reason
             );
+            let note = note.into();
             for pod in &planned.pods {
-                self.tell(
-                    &mut left,
-                    pod,
-                    (EventType::Normal, event::NOMINATED),
-                    &note,
-                    context,
-                )
-                .await;
+                self.nominate_pod(pod, &note);
             }
         }
         for Placement { pod, node, reason } in &plan.placements {
@@ -77,40 +81,30 @@ impl Announcer {
                     format!("should schedule on NodeClaim {name}: {reason}")
                 }
             };
-            self.tell(
-                &mut left,
-                pod,
-                (EventType::Normal, event::NOMINATED),
-                &note,
-                context,
-            )
-            .await;
+            self.nominate_pod(pod, &note.into());
         }
     }
 
-    async fn tell(
-        &mut self,
-        left: &mut usize,
-        pod: &Pod,
-        (type_, reason): (EventType, &'static str),
-        note: &str,
-        context: &Context,
-    ) {
-        if pod.is_virtual() {
+    fn nominate_pod(&mut self, pod: &Pod, note: &Arc<str>) {
+        let key = key(pod, event::NOMINATED, note);
+        if pod.is_virtual() || self.told.contains_key(&key) || !self.nominator.offer(pod, note) {
             return;
         }
-        let mut hasher = DefaultHasher::new();
-        (&pod.uid, reason, note).hash(&mut hasher);
-        let key = hasher.finish();
-        if *left == 0 || self.told.contains_key(&key) {
+        self.told.insert(key, Instant::now());
+    }
+
+    async fn refuse(&mut self, left: &mut usize, pod: &Pod, note: &str, context: &Context) {
+        let key = key(pod, event::FAILED_SCHEDULING, note);
+        if pod.is_virtual() || *left == 0 || self.told.contains_key(&key) {
             return;
         }
         *left -= 1;
         self.told.insert(key, Instant::now());
         let reference = pod_reference(&pod.namespace, &pod.name, &pod.uid.text());
+        let type_ = EventType::Warning;
         context
             .events
-            .publish(type_, &reference, reason, note)
+            .publish(type_, &reference, event::FAILED_SCHEDULING, note)
             .await;
     }
 
@@ -121,4 +115,11 @@ impl Announcer {
             self.told.clear();
         }
     }
+}
+
+/// What makes two explanations one.
+fn key(pod: &Pod, reason: &str, note: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&pod.uid, reason, note).hash(&mut hasher);
+    hasher.finish()
 }

@@ -12,7 +12,6 @@ use kerf_cloud::provider::launch::Attempt;
 use kerf_cloud::provider::tags;
 use kerf_core::node_pool::ConsolidationPolicy;
 use kube::api::{DeleteParams, Preconditions};
-use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
@@ -21,6 +20,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::lifecycle::groups::{self, Place};
+use crate::reconciler::Action;
 use crate::termination::{instance, node};
 use crate::{clock, failpoint};
 

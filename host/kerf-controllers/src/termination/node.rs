@@ -9,13 +9,13 @@ use kerf_api::names::{annotation, condition, event, finalizer, label, reason, ta
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
 use kube::api::DeleteParams;
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
 use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
 use crate::error::Error;
 use crate::lifecycle::initialization::is_ready;
+use crate::reconciler::Action;
 use crate::termination::drain::{self, Drained};
 use crate::termination::progress::Progress;
 use crate::termination::{instance, volumes};

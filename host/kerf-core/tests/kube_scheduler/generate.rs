@@ -223,7 +223,7 @@ fn node(n: usize, cores: i64, zone: &str, pods: Vec<Arc<Pod>>) -> Arc<Node> {
             .into(),
         allocatable: resources.clone(),
         capacity: resources,
-        pods,
+        pods: pods.into(),
         is_initialized: true,
         is_registered: true,
         is_ready: true,

@@ -31,7 +31,7 @@ impl ModelNode {
             labels: (&node.labels).into(),
             taints: node.taints.clone(),
             free,
-            pods: node.pods.clone(),
+            pods: node.pods.to_vec(),
         }
     }
 

@@ -183,7 +183,7 @@ pub(super) fn new_node(
         labels: node_labels.into_iter().collect(),
         allocatable: resources.clone(),
         capacity: resources,
-        pods,
+        pods: pods.into(),
         created_at: Some(Timestamp::UNIX_EPOCH),
         initialized_at: Some(Timestamp::UNIX_EPOCH),
         is_ready: true,

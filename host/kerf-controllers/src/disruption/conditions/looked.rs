@@ -9,18 +9,22 @@ use kube::ResourceExt;
 
 use crate::kept::version_of;
 
-/// All claims are looked at this often: images, vSwitches and policies change without a sign in the index.
+/// Each claim is looked at this often: images, vSwitches and policies change without a sign in the index.
 pub(super) const ALL_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+/// Of the claims that were looked at this long ago, one pass takes one in so many: those that came together drift apart, and
+/// no pass holds a core for as long as reading all of them takes.
+const PASSES: usize = 8;
 
 /// Claims whose conditions say what they should, until something changes.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     by_name: HashMap<Box<str>, Look>,
-    all_at: Option<Timestamp>,
 }
 
 #[derive(Debug)]
 struct Look {
+    at: Timestamp,
     version: u64,
     node: Option<Box<str>>,
     pod_event: Option<Timestamp>,
@@ -28,12 +32,21 @@ struct Look {
 }
 
 impl Looked {
-    /// Begins a pass, and forgets everything where that is due or what claims are compared with is another.
+    /// Begins a pass, and forgets what is to be looked at again: everything where what claims are compared with is another.
     pub(super) fn begin(&mut self, are_surroundings_same: bool, now: Timestamp) {
-        let is_recent = |at: Timestamp| now.duration_since(at).abs() < ALL_AFTER;
-        if !are_surroundings_same || !self.all_at.is_some_and(is_recent) {
+        if !are_surroundings_same {
             self.by_name.clear();
-            self.all_at = Some(now);
+            return;
+        }
+        let mut old: Vec<(Timestamp, Box<str>)> = self
+            .by_name
+            .iter()
+            .filter(|(_, look)| now.duration_since(look.at).abs() >= ALL_AFTER)
+            .map(|(name, look)| (look.at, name.clone()))
+            .collect();
+        old.sort_unstable();
+        for (_, name) in old.iter().take(self.by_name.len().div_ceil(PASSES)) {
+            self.by_name.remove(name);
         }
     }
 
@@ -59,12 +72,14 @@ impl Looked {
         claim: &NodeClaim,
         pod_event: Option<Timestamp>,
         due: Option<Timestamp>,
+        now: Timestamp,
     ) {
         let Some(version) = version_of(claim) else {
             return;
         };
         let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
         let look = Look {
+            at: now,
             version,
             node: node.map(Into::into),
             pod_event,
@@ -75,7 +90,11 @@ impl Looked {
 
     /// When waiting alone will change something.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.by_name.values().filter_map(|it| it.due).min()
+        let again_at = |look: &Look| look.at.checked_add(ALL_AFTER).ok();
+        let looks = self.by_name.values();
+        looks
+            .filter_map(|look| look.due.into_iter().chain(again_at(look)).min())
+            .min()
     }
 }
 
@@ -98,7 +117,7 @@ mod tests {
     fn a_claim_is_read_again_when_it_its_pods_or_its_time_changed() {
         let mut looked = Looked::default();
         looked.begin(true, at(0));
-        looked.note(&claim(), Some(at(1)), Some(at(6)));
+        looked.note(&claim(), Some(at(1)), Some(at(6)), at(0));
         let is_current = |version, event: i64, now: i64| {
             let pod_event = |node: &str| (node == "node-1").then(|| at(event));
             looked.is_current("general-1", version, pod_event, at(now))
@@ -119,15 +138,33 @@ mod tests {
         let mut is_known_after = |are_same, second| {
             looked.begin(are_same, at(second));
             let is_known = !looked.by_name.is_empty();
-            looked.note(&claim(), None, None);
+            looked.note(&claim(), None, None, at(second));
             is_known
         };
 
         assert!(!is_known_after(true, 0));
         assert!(is_known_after(true, 9));
-        assert!(!is_known_after(true, 10));
-        assert!(!is_known_after(false, 11));
-        assert!(is_known_after(true, 12));
+        assert!(!is_known_after(true, 19), "ten seconds after the last look");
+        assert!(!is_known_after(false, 20));
+        assert!(is_known_after(true, 21));
         assert!(!is_known_after(true, -100), "the clock was set back");
+    }
+
+    #[test]
+    fn claims_that_came_together_are_not_all_read_again_at_once() {
+        let mut looked = Looked::default();
+        for idx in 0..80 {
+            let mut claim = claim();
+            claim.metadata.name = Some(format!("general-{idx}"));
+            looked.note(&claim, None, None, at(0));
+        }
+        let mut left = Vec::new();
+        for second in 9..13 {
+            looked.begin(true, at(second));
+            left.push(looked.by_name.len());
+        }
+
+        assert_eq!(left, [80, 70, 61, 53]);
+        assert_eq!(looked.due(), Some(at(10)), "the others are due");
     }
 }

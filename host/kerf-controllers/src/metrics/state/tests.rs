@@ -52,7 +52,7 @@ pub(super) fn snapshot() -> Snapshot {
         .collect(),
         allocatable: Resources::of(1900, 7 * GIB),
         capacity: Resources::of(2000, 8 * GIB),
-        pods: vec![pod(OwnerKind::Other, 500), pod(OwnerKind::DaemonSet, 100)],
+        pods: vec![pod(OwnerKind::Other, 500), pod(OwnerKind::DaemonSet, 100)].into(),
         created_at: Some(Timestamp::UNIX_EPOCH),
         is_ready: true,
         is_initialized: true,

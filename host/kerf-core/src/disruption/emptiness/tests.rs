@@ -98,7 +98,7 @@ fn daemon_and_finished_pods_do_not_count() {
         ..Pod::new("job", PodSpec::default())
     };
     let mut empty = node("a");
-    empty.pods = vec![Arc::new(daemon), Arc::new(finished)];
+    empty.pods = vec![Arc::new(daemon), Arc::new(finished)].into();
     assert_eq!(
         removable(&decide(pool(5, BudgetNodes::Percent(100)), vec![empty])),
         ["a"]
@@ -108,7 +108,7 @@ fn daemon_and_finished_pods_do_not_count() {
 #[test]
 fn what_keeps_a_node_is_said() {
     let with_pod = |pod: Pod| Node {
-        pods: vec![Arc::new(pod)],
+        pods: vec![Arc::new(pod)].into(),
         ..node("a")
     };
     let daemon = Pod::new(
@@ -191,7 +191,7 @@ fn budgets_count_nodes_that_are_away_already() {
     };
     let not_ready = Node {
         is_ready: false,
-        pods: vec![Arc::new(Pod::new("web", PodSpec::default()))],
+        pods: vec![Arc::new(Pod::new("web", PodSpec::default()))].into(),
         ..node("y")
     };
     let nodes = vec![node("c"), node("b"), node("a"), leaving, not_ready];

@@ -55,7 +55,7 @@ fn nodes_that_are_being_removed_take_no_pods_and_their_pods_move() {
     let daemon = Pod::new("daemon", PodSpecOf::owned(OwnerKind::DaemonSet));
     let leaving = Node {
         is_marked_for_deletion: true,
-        pods: vec![web.into(), daemon.into()],
+        pods: vec![web.into(), daemon.into()].into(),
         ..node("n1", 8, "h")
     };
     let plan = World::new(pool()).node(leaving).plan();
