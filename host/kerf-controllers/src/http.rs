@@ -2,25 +2,34 @@
 
 mod profile;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use futures::stream::{self, Stream};
 use kerf_policy::Recorder;
 use prometheus_client::encoding::prometheus_text;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::time::timeout;
 
 use crate::context::Context;
+use crate::metrics::text::Sink;
 use crate::metrics::{Metrics, requests};
 use crate::{clock, metrics};
+
+/// For one piece of the metrics. Prometheus gives up a scrape after ten seconds where nobody says otherwise.
+const PIECE_READ_MAX: Duration = Duration::from_secs(30);
 
 /// Where the process listens.
 #[derive(Debug, Clone)]
@@ -105,29 +114,57 @@ async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, Statu
         false => served.started.elapsed().as_secs_f64(),
     };
     served.context.metrics.state_unsynced_time.set(unsynced);
+    let own = served.context.metrics.render(clock::now());
+    let own = own.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    let body = body(Arc::clone(&served.context), own, is_ready);
+    Ok(([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], body))
+}
+
+/// What has been counted, and then what is there now. Two thousand nodes are twenty megabytes of text, so it is made while it
+/// is read.
+fn body(context: Arc<Context>, own: String, is_ready: bool) -> Body {
+    let (sender, receiver) = mpsc::channel(1);
+    let runtime = Handle::current();
     // Hundreds of objects are read for it, and the runtime's threads have a lease to renew.
-    let context = Arc::clone(&served.context);
-    let state = tokio::task::spawn_blocking(move || state(&context, is_ready)).await;
-    let state = state.unwrap_or(Err(fmt::Error));
-    let text = state.and_then(|mut more| {
-        more.push_str(&requests::render(&served.context.cloud.request_stats()));
-        served.context.metrics.render(&more, clock::now())
+    tokio::task::spawn_blocking(move || {
+        let send = |piece| {
+            let sent = runtime.block_on(timeout(PIECE_READ_MAX, sender.send(piece)));
+            let is_sent = sent.is_ok_and(|it| it.is_ok());
+            is_sent.then_some(()).ok_or(fmt::Error)
+        };
+        let mut pass_on = |piece: String| match piece.is_empty() {
+            true => Ok(()),
+            false => send(Some(piece)),
+        };
+        pass_on(own)?;
+        state(&context, is_ready, &mut pass_on)?;
+        pass_on(requests::render(&context.cloud.request_stats()))?;
+        send(None)
     });
-    let typed = text.map(|text| ([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], text));
-    typed.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+    Body::from_stream(pieces(receiver))
+}
+
+/// Up to None, which is the end. Without it something went wrong, and whoever reads must not take a part for the whole.
+fn pieces(receiver: Receiver<Option<String>>) -> impl Stream<Item = io::Result<String>> {
+    stream::unfold(Some(receiver), |receiver| async {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Some(piece) => Some((Ok(piece?), Some(receiver))),
+            None => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
+        }
+    })
 }
 
 /// The series of nodes, pools, conditions and, on wish, pods; none before the cluster is known.
-fn state(context: &Context, is_ready: bool) -> Result<String, fmt::Error> {
+fn state(context: &Context, is_ready: bool, pass_on: Sink<'_>) -> fmt::Result {
     let settings = &context.settings;
     if !is_ready || !settings.has_state_metrics {
-        return Ok(String::new());
+        return Ok(());
     }
     let now = clock::now();
     let Metrics { pods, costs, .. } = &*context.metrics;
-    let mut text = metrics::state::render(&context.snapshot(), pods, costs, now)?;
-    text.push_str(&metrics::conditions::render(&context.stores, now));
-    Ok(text)
+    metrics::state::render(&context.snapshot(), pods, costs, now, pass_on)?;
+    metrics::conditions::render(&context.stores, now, pass_on)
 }
 
 async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {
@@ -138,5 +175,30 @@ async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {
             StatusCode::SERVICE_UNAVAILABLE,
             "watches are not in sync yet",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn metrics_whose_making_broke_off_end_with_an_error() {
+        for (is_whole, expected) in [(true, 0), (false, 1)] {
+            let (sender, receiver) = mpsc::channel(2);
+            sender.send(Some("some 1\n".to_owned())).await.unwrap();
+            if is_whole {
+                sender.send(None).await.unwrap();
+            }
+            drop(sender);
+
+            let read: Vec<io::Result<String>> = pieces(receiver).collect().await;
+
+            assert_eq!(read[0].as_deref().unwrap(), "some 1\n");
+            assert_eq!(read.iter().filter(|it| it.is_err()).count(), expected);
+            assert_eq!(read.len(), 1 + expected);
+        }
     }
 }

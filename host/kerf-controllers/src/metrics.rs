@@ -17,7 +17,7 @@ pub mod scheduling;
 pub mod state;
 mod summary;
 pub mod termination;
-mod text;
+pub mod text;
 pub mod zones;
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ impl Metrics {
     ///
     /// # Errors
     /// Only when the formatter fails, which a `String` does not.
-    pub fn render(&self, more: &str, now: Timestamp) -> Result<String, fmt::Error> {
+    pub fn render(&self, now: Timestamp) -> Result<String, fmt::Error> {
         self.scheduling.refresh();
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
@@ -277,7 +277,6 @@ impl Metrics {
         if let Some(offerings) = &self.offerings {
             offerings.render(&mut text);
         }
-        text.push_str(more);
         Ok(text)
     }
 }

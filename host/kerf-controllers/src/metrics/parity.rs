@@ -1,6 +1,7 @@
 //! Unit level: what a scrape shows is what Karpenter shows, and docs/metrics.md says so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::expect_file;
@@ -136,7 +137,7 @@ fn touch<K: Observed>(metrics: &Metrics, spec: &Value, text: &mut String) {
         now,
     );
     let going: K = object(spec, "True", true);
-    render_kind([Arc::new(going)], now, text);
+    render_kind([Arc::new(going)], now, &mut |piece| text.write_str(&piece)).expect("text");
 }
 
 /// A scrape in which every metric has a series.
@@ -187,9 +188,8 @@ fn scrape() -> String {
     touch::<Node>(&metrics, &json!({}), &mut more);
     touch::<EcsNodeClass>(&metrics, &json!({}), &mut more);
     touch::<CapacityBuffer>(&metrics, &json!({}), &mut more);
-    metrics
-        .render(&more, Timestamp::UNIX_EPOCH)
-        .expect("a String takes it")
+    let own = metrics.render(Timestamp::UNIX_EPOCH);
+    own.expect("a String takes it") + &more
 }
 
 /// What is wrong with a metric, compared with a row of [`KARPENTER`].
@@ -298,7 +298,7 @@ fn without_state_no_series_of_pods_nodes_pools_or_conditions_is_shown() {
     metrics.pods.touch();
     metrics.offerings.iter().for_each(OfferingMetrics::touch);
 
-    let shown = shown(&metrics.render("", Timestamp::UNIX_EPOCH).expect("text"));
+    let shown = shown(&metrics.render(Timestamp::UNIX_EPOCH).expect("text"));
 
     let of_state = |name: &&String| {
         let prefixes = [

@@ -1,6 +1,19 @@
 //! Lines of Prometheus' text format, for what its Rust client has no type for or would hold in memory twice.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+/// Takes pieces of the text one after the other. It fails when nobody reads them any more.
+pub type Sink<'a> = &'a mut dyn FnMut(String) -> fmt::Result;
+
+/// A gauge with its series; nothing where there are none.
+pub(super) fn gauge(name: &str, help: &str, samples: &str) -> String {
+    let mut out = String::new();
+    if !samples.is_empty() {
+        head(name, "gauge", help, &mut out);
+        out.push_str(samples);
+    }
+    out
+}
 
 /// What comes before the series of a metric.
 pub(super) fn head(name: &str, kind: &str, help: &str, out: &mut String) {
@@ -40,6 +53,15 @@ fn escape(value: &str, out: &mut String) {
             _ => out.push(letter),
         }
     }
+}
+
+/// All pieces as one text.
+#[cfg(test)]
+pub(super) fn gathered(render: impl FnOnce(Sink<'_>) -> fmt::Result) -> String {
+    let mut text = String::new();
+    let rendered = render(&mut |piece| text.write_str(&piece));
+    rendered.expect("a String takes it");
+    text
 }
 
 #[cfg(test)]

@@ -1,32 +1,33 @@
 //! What conditions hold now and what is going, from the stores.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::Labels;
 use super::object::{KINDS, Observed};
-use crate::metrics::text;
+use crate::metrics::text::{self, Sink};
 use crate::stores::Stores;
 
-/// The text of what holds now: of all objects that reconcilers read.
-#[must_use]
-pub fn render(stores: &Stores, now: Timestamp) -> String {
-    let mut out = String::new();
-    render_kind(stores.nodeclaims.iter(), now, &mut out);
-    render_kind(stores.nodepools.state(), now, &mut out);
-    render_kind(stores.nodes.iter(), now, &mut out);
-    render_kind(stores.node_classes.state(), now, &mut out);
-    render_kind(stores.buffers.state(), now, &mut out);
-    out
+/// Passes on the text of what holds now: of all objects that reconcilers read.
+///
+/// # Errors
+/// When nobody takes the text any more.
+pub fn render(stores: &Stores, now: Timestamp, pass_on: Sink<'_>) -> fmt::Result {
+    render_kind(stores.nodeclaims.iter(), now, pass_on)?;
+    render_kind(stores.nodepools.state(), now, pass_on)?;
+    render_kind(stores.nodes.iter(), now, pass_on)?;
+    render_kind(stores.node_classes.state(), now, pass_on)?;
+    render_kind(stores.buffers.state(), now, pass_on)
 }
 
 /// Each object is looked at once: they are many, and read from text.
 pub(in crate::metrics) fn render_kind<K: Observed>(
     objects: impl IntoIterator<Item = Arc<K>>,
     now: Timestamp,
-    out: &mut String,
-) {
+    pass_on: Sink<'_>,
+) -> fmt::Result {
     let kind = KINDS[K::PLACE];
     let age = |since: Timestamp| now.duration_since(since).as_secs_f64().max(0.0);
     let current = format!("operator_{kind}_status_condition_current_status_seconds");
@@ -64,11 +65,9 @@ pub(in crate::metrics) fn render_kind<K: Observed>(
         ),
         (&going, "For how long an object has been going", &ends),
     ] {
-        if !samples.is_empty() {
-            text::head(name, "gauge", help, out);
-            out.push_str(samples);
-        }
+        pass_on(text::gauge(name, help, samples))?;
     }
+    Ok(())
 }
 
 fn named<'a, K: Observed>(

@@ -1,5 +1,6 @@
 //! Unit level: what a watch told, and the text of a scrape.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -67,7 +68,10 @@ fn a_scrape_shows_each_condition_with_its_age_and_each_object_that_is_going() {
     let mut node = node("True", 130);
     node.metadata.deletion_timestamp = Some(Time(at(190)));
     let mut text = String::new();
-    render_kind([Arc::new(node)], at(200), &mut text);
+    render_kind([Arc::new(node)], at(200), &mut |piece| {
+        text.write_str(&piece)
+    })
+    .unwrap();
 
     let ready = format!(
         "namespace=\"\",name=\"node-1\",type=\"Ready\",status=\"True\",reason=\"Kubelet\",{MORE}"

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
+use kerf_core::labels;
+use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
-use kerf_core::pod::PodSpec;
+use kerf_core::pod::{OwnerKind, PodSpec};
 use kerf_core::price::Price;
 use kerf_core::resources::Limits;
 
 use super::*;
-use crate::metrics::Scope;
+use crate::metrics::{Scope, text};
 
 const GIB: i64 = 1 << 30;
 
@@ -83,13 +85,17 @@ pub(super) fn snapshot() -> Snapshot {
     }
 }
 
+fn rendered(snapshot: &Snapshot, pods: &PodMetrics, costs: &CostErrors, now: Timestamp) -> String {
+    text::gathered(|pass_on| render(snapshot, pods, costs, now, pass_on))
+}
+
 #[test]
 fn a_scrape_tells_what_nodes_and_pools_have_ask_for_and_cost() {
     let now = Timestamp::from_second(90).unwrap();
 
     let (pods, costs) = parts();
     pods.observe(&limited("p"), now);
-    let text = render(&snapshot(), &pods, &costs, now).unwrap();
+    let text = rendered(&snapshot(), &pods, &costs, now);
 
     let value = |name: &str, with: &str| {
         let mut lines = text.lines();
@@ -155,7 +161,7 @@ fn a_node_whose_price_nobody_knows_is_an_error_once_and_again_when_it_was_priced
         .insert(labels::INSTANCE_TYPE, "ecs.of.yesterday");
     node.is_launched = true;
     let look = |snapshot: &Snapshot| {
-        let text = render(snapshot, &pods, &costs, Timestamp::UNIX_EPOCH).unwrap();
+        let text = rendered(snapshot, &pods, &costs, Timestamp::UNIX_EPOCH);
         assert!(text.contains("karpenter_nodepools_cost_total"), "{text}");
         costs.of("general")
     };
@@ -171,7 +177,7 @@ fn what_is_gone_has_no_series_any_more() {
     snapshot.nodes.clear();
 
     let (pods, costs) = parts();
-    let text = render(&snapshot, &pods, &costs, Timestamp::UNIX_EPOCH).unwrap();
+    let text = rendered(&snapshot, &pods, &costs, Timestamp::UNIX_EPOCH);
 
     assert!(!text.contains("nodes_allocatable"), "{text}");
     assert!(text.contains("nodepools_limit"), "{text}");
