@@ -35,6 +35,9 @@ use crate::termination::eviction::Refusals;
 pub struct Context {
     /// The API server.
     pub client: Client,
+    /// The API server, for NodeClaims that are created: pods wait for them, and a hundred nodes that go at the same moment are
+    /// hundreds of requests.
+    pub create_client: Client,
     /// What the operator set.
     pub settings: Settings,
     /// What of it changes while the process runs.

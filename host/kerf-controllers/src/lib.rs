@@ -37,6 +37,7 @@ pub mod node_class;
 pub mod node_overlay;
 pub mod node_pool;
 pub mod oci;
+pub mod pace;
 pub mod patch;
 pub mod pod_events;
 pub mod policies;
@@ -56,4 +57,4 @@ pub mod watch;
 mod run;
 
 pub use http::Listen;
-pub use run::{Ended, Leadership, StartError, run};
+pub use run::{Clients, Ended, Leadership, StartError, run};

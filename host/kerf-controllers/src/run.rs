@@ -36,6 +36,20 @@ use crate::{
     static_capacity, termination,
 };
 
+/// Clients for the API server, each with connections and a rate of its own.
+pub struct Clients {
+    /// For nothing but the creation of NodeClaims.
+    pub creates: Client,
+    /// For everything else.
+    pub all: Client,
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
 /// How this process comes to act.
 #[derive(Clone)]
 pub enum Leadership {
@@ -101,7 +115,7 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// [`StartError`]; after the start nothing ends the run but a signal, a lost lease or a dead task.
 pub async fn run(
-    client: Client,
+    clients: Clients,
     cloud: Provider,
     settings: Settings,
     listen: Listen,
@@ -114,7 +128,7 @@ pub async fn run(
     let leash = Arc::<Leash>::default();
     let held = Arc::clone(&leash);
     cloud.client().ask_before_making(move || held.is_held());
-    let (events, writer) = Events::new(client.clone(), identity.clone());
+    let (events, writer) = Events::new(clients.all.clone(), identity.clone());
     supervisor.spawn("events", writer.run());
     let metrics = Arc::new(Metrics::new(Scope {
         has_state: settings.has_state_metrics,
@@ -138,7 +152,8 @@ pub async fn run(
         networks: Networks::default(),
         cloud: Cloud::new(cloud, metrics.cloud.clone()),
         metrics,
-        client,
+        client: clients.all,
+        create_client: clients.creates,
         hot: Hot::new(settings.batching, settings.set_level.clone()),
         settings,
         stores,

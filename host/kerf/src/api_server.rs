@@ -1,15 +1,18 @@
 //! The client for the API server.
 
 mod answer;
+mod paced;
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use kube::client::ClientBuilder;
-use tower::limit::{ConcurrencyLimitLayer, RateLimitLayer};
+use tower::limit::ConcurrencyLimitLayer;
 
 use answer::AnswerLayer;
+use kerf_controllers::pace::Pace;
+use paced::PacedLayer;
 
 /// Bounds a silent connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,11 +82,7 @@ pub(crate) async fn connect_as(
     let builder = builder
         .with_layer(&AnswerLayer::new(ANSWER_MAX))
         .with_layer(&ConcurrencyLimitLayer::new(IN_FLIGHT_MAX));
-    Ok(builder.with_layer(&limit(rate)).build())
-}
-
-/// A burst at once, then nothing until its time is over: the average is the rate (client-go refills one by one).
-fn limit(rate: Rate) -> RateLimitLayer {
-    let window = Duration::from_secs(1) * rate.burst / rate.per_second.max(1);
-    RateLimitLayer::new(u64::from(rate.burst), window)
+    let pause = Duration::from_secs(1) / rate.per_second.max(1);
+    let pace = Pace::new(pause, rate.burst);
+    Ok(builder.with_layer(&PacedLayer(pace)).build())
 }

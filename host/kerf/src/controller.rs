@@ -13,7 +13,7 @@ use kerf_cloud::provider::config::ProviderConfig;
 use kerf_controllers::hot::{Batching, SetLevel};
 use kerf_controllers::oci::Registries;
 use kerf_controllers::settings::{RepairPolicy, Settings};
-use kerf_controllers::{Leadership, Listen};
+use kerf_controllers::{Clients, Leadership, Listen};
 use kerf_policy::{Artifacts, CodePages, Compiler};
 
 use crate::api_server::{self, Rate};
@@ -49,7 +49,10 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
         per_second: process.kube_client_qps,
         burst: process.kube_client_burst,
     };
-    let client = api_server::connect(args.kubeconfig.as_deref(), rate).await?;
+    let clients = Clients {
+        creates: api_server::connect(args.kubeconfig.as_deref(), rate).await?,
+        all: api_server::connect(args.kubeconfig.as_deref(), rate).await?,
+    };
     let cloud = provider(&args)?;
     let mut settings = Settings {
         set_level,
@@ -81,7 +84,7 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
         has_profiling: process.enable_profiling,
     };
     give_back_code()?;
-    let ended = kerf_controllers::run(client, cloud, settings, listen, leadership).await?;
+    let ended = kerf_controllers::run(clients, cloud, settings, listen, leadership).await?;
     match ended {
         kerf_controllers::Ended::Stopped => Ok(()),
         kerf_controllers::Ended::MustRestart(why) => Err(Restart(why).into()),

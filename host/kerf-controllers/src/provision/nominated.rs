@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
 use crate::events::pod_reference;
+use crate::pace::Pace;
 
 /// Five a second after a burst of ten (Karpenter: same, and what is beyond is never told there).
 const PAUSE: Duration = Duration::from_millis(200);
@@ -44,9 +45,7 @@ pub struct Teller {
 #[must_use]
 pub fn channel() -> (Nominator, Teller) {
     let (sender, waiting) = mpsc::channel(WAITING_MAX);
-    let pace = Pace {
-        next_at: Instant::now(),
-    };
+    let pace = Pace::new(PAUSE, BURST);
     (Nominator(sender), Teller { waiting, pace })
 }
 
@@ -72,51 +71,16 @@ impl Teller {
             if !is_waiting() {
                 continue;
             }
-            sleep_until(self.pace.turn(Instant::now())).await;
+            sleep_until(self.pace.due(Instant::now())).await;
             if !is_waiting() {
                 continue;
             }
+            self.pace.take(Instant::now());
             let reference = pod_reference(&it.namespace, &it.name, &it.uid);
             let events = &context.events;
             events
                 .publish(EventType::Normal, &reference, event::NOMINATED, &it.note)
                 .await;
         }
-    }
-}
-
-/// Lets [`BURST`] through at once and then one every [`PAUSE`].
-#[derive(Debug)]
-struct Pace {
-    /// When the next would be due without a burst.
-    next_at: Instant,
-}
-
-impl Pace {
-    /// When the next turn is, which is taken.
-    fn turn(&mut self, now: Instant) -> Instant {
-        let burst = PAUSE * (BURST - 1);
-        let at = self.next_at.checked_sub(burst);
-        self.next_at = self.next_at.max(now) + PAUSE;
-        at.map_or(now, |at| at.max(now))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_are_told_at_once_and_then_five_a_second() {
-        let start = Instant::now();
-        let mut pace = Pace { next_at: start };
-        let mut now = start;
-        let mut told_at = Vec::new();
-        for _ in 0..15 {
-            now = pace.turn(now);
-            told_at.push((now - start).as_millis() / 100);
-        }
-
-        assert_eq!(told_at, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 6, 8, 10]);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Process {
     /// Metrics of single pods, as long as they wait for a node or to be ready: one series each.
     #[arg(long, env = "POD_METRICS", default_value_t = false, value_parser = switch, num_args = 0..=1, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub(crate) pod_metrics: bool,
-    /// Requests per second to the API server, averaged over a burst.
+    /// Requests per second to the API server after a burst. NodeClaims are created beside them, at the same rate.
     #[arg(long, env = "KUBE_CLIENT_QPS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) kube_client_qps: u32,
     /// Requests to the API server that may go at once.
