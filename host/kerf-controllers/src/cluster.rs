@@ -140,8 +140,8 @@ impl SharedCluster {
 
     /// Whether the pod is there and waits for a node.
     #[must_use]
-    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>) -> bool {
-        self.read(|index| index.is_waiting(namespace, name))
+    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>, uid: &PodUid) -> bool {
+        self.read(|index| index.is_waiting(namespace, name, uid))
     }
 
     fn read<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {

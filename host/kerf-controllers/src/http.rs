@@ -21,15 +21,19 @@ use prometheus_client::encoding::prometheus_text;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout_at;
 
 use crate::context::Context;
 use crate::metrics::text::Sink;
 use crate::metrics::{Metrics, requests};
 use crate::{clock, metrics};
 
-/// For one piece of the metrics. Prometheus gives up a scrape after ten seconds where nobody says otherwise.
-const PIECE_READ_MAX: Duration = Duration::from_secs(30);
+/// For reading the metrics. Prometheus gives up a scrape after ten seconds where nobody says otherwise.
+const READ_MAX: Duration = Duration::from_secs(30);
+/// Scrapes at the same time: each holds a thread, a snapshot and two pieces of the text. Two Prometheus servers, and a person
+/// who looks.
+pub(crate) const SCRAPES_MAX: usize = 4;
 
 /// Where the process listens.
 #[derive(Debug, Clone)]
@@ -53,6 +57,8 @@ pub struct Served {
     pub is_ready: Arc<AtomicBool>,
     /// Whether threads and memory are shown.
     pub has_profiling: bool,
+    /// For those that read the metrics now; beyond, the answer is 503.
+    pub scrapes: Arc<Semaphore>,
 }
 
 /// Opens the port; the returned address tells which one when 0 was asked for.
@@ -114,21 +120,22 @@ async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, Statu
         false => served.started.elapsed().as_secs_f64(),
     };
     served.context.metrics.state_unsynced_time.set(unsynced);
-    let own = served.context.metrics.render(clock::now());
-    let own = own.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-    let body = body(Arc::clone(&served.context), own, is_ready);
+    let permit = Arc::clone(&served.scrapes).try_acquire_owned();
+    let permit = permit.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let body = body(Arc::clone(&served.context), is_ready, permit);
     Ok(([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], body))
 }
 
-/// What has been counted, and then what is there now. Two thousand nodes are twenty megabytes of text, so it is made while it
+/// What is there now, and then what has been counted, also by that. Two thousand nodes are twenty megabytes of text, so it is made while it
 /// is read.
-fn body(context: Arc<Context>, own: String, is_ready: bool) -> Body {
+fn body(context: Arc<Context>, is_ready: bool, permit: OwnedSemaphorePermit) -> Body {
     let (sender, receiver) = mpsc::channel(1);
     let runtime = Handle::current();
+    let ends_at = tokio::time::Instant::now() + READ_MAX;
     // Hundreds of objects are read for it, and the runtime's threads have a lease to renew.
     tokio::task::spawn_blocking(move || {
         let send = |piece| {
-            let sent = runtime.block_on(timeout(PIECE_READ_MAX, sender.send(piece)));
+            let sent = runtime.block_on(timeout_at(ends_at, sender.send(piece)));
             let is_sent = sent.is_ok_and(|it| it.is_ok());
             is_sent.then_some(()).ok_or(fmt::Error)
         };
@@ -136,8 +143,9 @@ fn body(context: Arc<Context>, own: String, is_ready: bool) -> Body {
             true => Ok(()),
             false => send(Some(piece)),
         };
-        pass_on(own)?;
+        let _permit = permit;
         state(&context, is_ready, &mut pass_on)?;
+        pass_on(context.metrics.render(clock::now())?)?;
         pass_on(requests::render(&context.cloud.request_stats()))?;
         send(None)
     });

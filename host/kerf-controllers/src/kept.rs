@@ -32,7 +32,7 @@ pub struct Kept<K: Watched> {
 struct Words(Vec<(String, Finder<'static>)>);
 
 impl Words {
-    /// At most eight; others are looked for in the texts each time.
+    /// Of the first eight; others are looked for in the texts each time.
     fn new(words: &[&str]) -> Self {
         let words = words.iter().take(u8::BITS as usize);
         let finder = |word: &str| (word.to_owned(), Finder::new(word).into_owned());
@@ -148,10 +148,13 @@ impl<K: Watched> Kept<K> {
     /// Those that say one of the words anywhere in their text. The caller looks at where they say it.
     pub fn iter_saying(&self, words: &[&str]) -> impl Iterator<Item = Arc<K>> + use<K> {
         let bits = self.words.of(words);
-        let looked_for = Words::new(words);
+        let finders: Vec<_> = words
+            .iter()
+            .map(|it| Finder::new(it).into_owned())
+            .collect();
         self.iter_where(
             &|_, entry| bits.is_none_or(|bits| entry.says & bits != 0),
-            move |text| bits.is_some() || looked_for.said(text) != 0,
+            move |text| bits.is_some() || finders.iter().any(|it| it.find(text).is_some()),
         )
     }
 
@@ -159,10 +162,10 @@ impl<K: Watched> Kept<K> {
     pub fn iter_without(&self, key: &str, value: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
         let pair = pair(key, value);
         let bits = self.words.of(&[&pair]);
-        let looked_for = Words::new(&[&pair]);
+        let finder = Finder::new(&pair).into_owned();
         self.iter_where(
             &|_, entry| bits.is_none_or(|bits| entry.says & bits == 0),
-            move |text| bits.is_some() || looked_for.said(text) == 0,
+            move |text| bits.is_some() || finder.find(text).is_none(),
         )
     }
 

@@ -9,17 +9,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::{self, FuturesUnordered};
+use futures::stream;
 use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
@@ -194,19 +196,20 @@ pub async fn run<K, O, Fut>(
         Some((triggered.take().await, triggered))
     });
     let mut named = pin!(named);
-    let worker = Worker {
+    let worker = Arc::new(Worker {
         name,
         objects,
         context,
         reconcile,
         failures: Failures::default(),
-    };
+    });
     let mut queue = Queue::default();
-    let mut working = FuturesUnordered::new();
+    // Tasks of their own: one that computes for a while does not hold up the others.
+    let mut working = JoinSet::new();
     loop {
         let is_free = working.len() < CONCURRENCY;
         if is_free && let Some(key) = queue.take(Instant::now()) {
-            working.push(worker.work(key));
+            working.spawn(Arc::clone(&worker).work(key));
             continue;
         }
         let due_at = queue.next_due().filter(|_| is_free);
@@ -216,7 +219,8 @@ pub async fn run<K, O, Fut>(
                     queue.ask(key, Instant::now());
                 }
             }
-            Some((key, Action { again_after })) = working.next() => {
+            Some(done) = working.join_next() => {
+                let (key, Action { again_after }) = done.unwrap_or_else(|error| resume_unwind(error.into_panic()));
                 queue.done(key, again_after.map(|after| Instant::now() + after));
             }
             () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {}
@@ -239,7 +243,7 @@ where
     O: Objects<K>,
     Fut: Future<Output = Result<Action, Error>> + Send + 'static,
 {
-    async fn work(&self, key: Key) -> (Key, Action) {
+    async fn work(self: Arc<Self>, key: Key) -> (Key, Action) {
         let span = tracing::info_span!("reconcile", controller = self.name, object = %key);
         let action = self.look(&key).instrument(span).await;
         (key, action)

@@ -10,6 +10,7 @@ use kerf_cloud::provider::Provider;
 use kerf_state::Cluster;
 use kube::{Api, Client};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 
 use crate::capacity_buffer::Buffers;
 use crate::cloud::Cloud;
@@ -201,6 +202,7 @@ async fn serve(
         started: std::time::Instant::now(),
         is_ready: Arc::clone(&is_ready),
         has_profiling: listen.has_profiling,
+        scrapes: Arc::new(Semaphore::new(http::SCRAPES_MAX)),
     };
     let open = async |address| {
         let opened = http::bind(address).await;

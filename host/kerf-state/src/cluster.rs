@@ -226,13 +226,13 @@ impl Cluster {
 
     /// Whether the pod is there and waits for a node.
     #[must_use]
-    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>) -> bool {
+    pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>, uid: &PodUid) -> bool {
         let key = ObjectKey {
             namespace: Arc::clone(namespace),
             name: Arc::clone(name),
         };
         let pod = self.pods.get(&key);
-        pod.is_some_and(|it| it.waiting.is_some())
+        pod.is_some_and(|it| it.waiting.is_some() && it.pod.uid == *uid)
     }
 
     /// Remembers that pods are expected on a node until then, so that nothing disrupts it.
@@ -371,12 +371,15 @@ impl Cluster {
         if here.with_volumes == 0 && self.default_spread.constraints.is_empty() {
             return here.pods.clone();
         }
-        let keys = here.pods.iter().map(|pod| ObjectKey {
-            namespace: Arc::clone(&pod.namespace),
-            name: Arc::clone(&pod.name),
+        let resolved = here.pods.iter().map(|pod| {
+            let key = ObjectKey {
+                namespace: Arc::clone(&pod.namespace),
+                name: Arc::clone(&pod.name),
+            };
+            let entry = self.pods.get(&key);
+            entry.map_or_else(|| Arc::clone(pod), |entry| self.resolved(entry, specs))
         });
-        let entries = keys.filter_map(|key| self.pods.get(&key));
-        entries.map(|entry| self.resolved(entry, specs)).collect()
+        resolved.collect()
     }
 
     fn pool(&self, converted: &Converted, catalog: &Catalog) -> NodePool {

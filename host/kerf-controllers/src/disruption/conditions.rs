@@ -28,7 +28,7 @@ use crate::node_class::ClassState;
 
 /// Two passes are at least this far apart: a burst of pods is one pass.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// A pass at least this often; within the time, each claim is looked at.
+/// A pass at least this often.
 const PAUSE_MAX: Duration = ALL_AFTER.unsigned_abs();
 /// Writes that are under way at the same time.
 const CONCURRENCY: usize = 8;

@@ -97,7 +97,13 @@ impl Teller {
     /// Each for another time, so that they do not come up all at once.
     fn settle(&mut self, name: &str, version: u64, why: u64) {
         let spread = hash(name) % REWRITE_AFTER.as_secs();
-        let until = Instant::now() + REWRITE_AFTER / 2 + Duration::from_secs(spread);
+        let mut until = Instant::now() + REWRITE_AFTER / 2 + Duration::from_secs(spread);
+        // What was written just now may be all that stands against writing.
+        if let Some(written_at) = self.written.get(name)
+            && written_at.elapsed() < REWRITE_AFTER
+        {
+            until = until.min(*written_at + REWRITE_AFTER);
+        }
         let settled = Settled {
             version,
             why,

@@ -21,7 +21,7 @@ use crate::provision::nominated::Nominator;
 const REPEAT_AFTER: Duration = Duration::from_secs(300);
 /// Refusals per plan: more would flood the API server when thousands of pods come at once; the rest follows in the next.
 const REFUSALS_PER_PLAN_MAX: usize = 100;
-/// Explanations that are remembered; beyond, the oldest information is forgotten and may be repeated.
+/// Explanations that are remembered; beyond, all are forgotten and may be repeated.
 const REMEMBERED_MAX: usize = 20_000;
 
 /// Remembers what was told.
@@ -64,29 +64,29 @@ impl Announcer {
     fn nominate(&mut self, plan: &Plan, created: &[Option<NodeClaim>]) {
         for (planned, claim) in plan.new_claims.iter().zip(created) {
             let Some(claim) = claim else { continue };
+            let name = claim.name_any();
             let note = format!(
-                "should schedule on NodeClaim {}, which {}",
-                claim.name_any(),
+                "should schedule on NodeClaim {name}, which {}",
                 planned.reason
             );
             let note = note.into();
             for pod in &planned.pods {
-                self.nominate_pod(pod, &note);
+                self.nominate_pod(pod, &name, &note);
             }
         }
         for Placement { pod, node, reason } in &plan.placements {
-            let note = match node {
-                PlacementTarget::Node(name) => format!("should schedule on node {name}: {reason}"),
-                PlacementTarget::InFlight(name) => {
-                    format!("should schedule on NodeClaim {name}: {reason}")
-                }
+            let (kind, name): (_, &str) = match node {
+                PlacementTarget::Node(name) => ("node", name),
+                PlacementTarget::InFlight(name) => ("NodeClaim", name),
             };
-            self.nominate_pod(pod, &note.into());
+            let note = format!("should schedule on {kind} {name}: {reason}");
+            self.nominate_pod(pod, name, &note.into());
         }
     }
 
-    fn nominate_pod(&mut self, pod: &Pod, note: &Arc<str>) {
-        let key = key(pod, event::NOMINATED, note);
+    /// Once for each place: a later plan that keeps it has another reason for the same.
+    fn nominate_pod(&mut self, pod: &Pod, place: &str, note: &Arc<str>) {
+        let key = key(pod, event::NOMINATED, place);
         if pod.is_virtual() || self.told.contains_key(&key) || !self.nominator.offer(pod, note) {
             return;
         }
@@ -118,8 +118,8 @@ impl Announcer {
 }
 
 /// What makes two explanations one.
-fn key(pod: &Pod, reason: &str, note: &str) -> u64 {
+fn key(pod: &Pod, reason: &str, what: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&pod.uid, reason, note).hash(&mut hasher);
+    (&pod.uid, reason, what).hash(&mut hasher);
     hasher.finish()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kerf_api::names::event;
+use kerf_core::ids::PodUid;
 use kerf_core::pod::Pod;
 use kube::runtime::events::EventType;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -26,7 +27,7 @@ const WAITING_MAX: usize = 1_024;
 struct Nomination {
     namespace: Arc<str>,
     name: Arc<str>,
-    uid: String,
+    uid: PodUid,
     note: Arc<str>,
 }
 
@@ -55,7 +56,7 @@ impl Nominator {
         let nomination = Nomination {
             namespace: Arc::clone(&pod.namespace),
             name: Arc::clone(&pod.name),
-            uid: pod.uid.text().into_owned(),
+            uid: pod.uid.clone(),
             note: Arc::clone(note),
         };
         self.0.try_send(nomination).is_ok()
@@ -66,7 +67,7 @@ impl Teller {
     /// Tells until the process ends.
     pub async fn run(mut self, context: Arc<Context>) {
         while let Some(it) = self.waiting.recv().await {
-            let is_waiting = || context.cluster.is_waiting(&it.namespace, &it.name);
+            let is_waiting = || context.cluster.is_waiting(&it.namespace, &it.name, &it.uid);
             // Whoever is bound by now takes nobody's turn.
             if !is_waiting() {
                 continue;
@@ -76,7 +77,7 @@ impl Teller {
                 continue;
             }
             self.pace.take(Instant::now());
-            let reference = pod_reference(&it.namespace, &it.name, &it.uid);
+            let reference = pod_reference(&it.namespace, &it.name, &it.uid.text());
             let events = &context.events;
             events
                 .publish(EventType::Normal, &reference, event::NOMINATED, &it.note)

@@ -9,12 +9,15 @@ use kube::ResourceExt;
 
 use crate::kept::version_of;
 
-/// Each claim is looked at this often: images, vSwitches and policies change without a sign in the index.
+/// Each claim is looked at again after this time, or up to twice as much later: images, vSwitches and policies change without
+/// a sign in the index.
 pub(super) const ALL_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
-/// Of the claims that were looked at this long ago, one pass takes one in so many: those that came together drift apart, and
-/// no pass holds a core for as long as reading all of them takes.
+/// One pass takes as many of those claims as one in eight of all is: those that came together drift apart, and no pass holds a
+/// core for as long as reading all of them takes.
 const PASSES: usize = 8;
+/// As many as this are read in four milliseconds, whatever part of all they are.
+const SHARE_MIN: usize = 64;
 
 /// Claims whose conditions say what they should, until something changes.
 #[derive(Debug, Default)]
@@ -45,8 +48,12 @@ impl Looked {
             .map(|(name, look)| (look.at, name.clone()))
             .collect();
         old.sort_unstable();
-        for (_, name) in old.iter().take(self.by_name.len().div_ceil(PASSES)) {
-            self.by_name.remove(name);
+        let share = self.by_name.len().div_ceil(PASSES).max(SHARE_MIN);
+        for (idx, (at, name)) in old.iter().enumerate() {
+            let is_late = now.duration_since(*at).abs() >= ALL_AFTER * 2;
+            if idx < share || is_late {
+                self.by_name.remove(name);
+            }
         }
     }
 
@@ -153,18 +160,18 @@ mod tests {
     #[test]
     fn claims_that_came_together_are_not_all_read_again_at_once() {
         let mut looked = Looked::default();
-        for idx in 0..80 {
+        for idx in 0..800 {
             let mut claim = claim();
             claim.metadata.name = Some(format!("general-{idx}"));
             looked.note(&claim, None, None, at(0));
         }
         let mut left = Vec::new();
-        for second in 9..13 {
+        for second in [9, 10, 11, 12, 20] {
             looked.begin(true, at(second));
             left.push(looked.by_name.len());
         }
 
-        assert_eq!(left, [80, 70, 61, 53]);
-        assert_eq!(looked.due(), Some(at(10)), "the others are due");
+        assert_eq!(left, [800, 700, 612, 535, 0], "after twice the time, all");
+        assert_eq!(looked.due(), None);
     }
 }

@@ -69,9 +69,11 @@ pub(super) fn render(
     pass_on: Sink<'_>,
 ) -> fmt::Result {
     let names = label_names();
+    // Karpenter: same. Claims of one shape would all have the series of a node without a name.
+    let named = || snapshot.nodes.iter().filter(|node| node.name.is_some());
     for (metric, help, amount) in AMOUNTS {
         let mut samples = String::new();
-        for node in &snapshot.nodes {
+        for node in named() {
             let limits = limits.of(node.name.as_deref().unwrap_or_default());
             let labels = labels_of(node, &names);
             for (resource, amount) in amount(node, &limits).iter() {
@@ -84,7 +86,7 @@ pub(super) fn render(
     }
     let metric = "karpenter_nodes_current_lifetime_seconds";
     let mut samples = String::new();
-    for node in &snapshot.nodes {
+    for node in named() {
         if let Some(created) = node.created_at {
             let age = now.duration_since(created).as_secs_f64();
             text::sample(metric, labels_of(node, &names), age, &mut samples);

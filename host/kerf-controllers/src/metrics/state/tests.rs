@@ -171,6 +171,20 @@ fn a_node_whose_price_nobody_knows_is_an_error_once_and_again_when_it_was_priced
     assert_eq!((look(&priced), look(&unpriced)), (1, 2));
 }
 
+/// Two claims of one shape had the same series, which Prometheus refuses.
+#[test]
+fn nodes_on_their_way_have_no_series() {
+    let mut snapshot = snapshot();
+    Arc::make_mut(&mut snapshot.nodes[0]).name = None;
+    snapshot.nodes.push(Arc::clone(&snapshot.nodes[0]));
+
+    let (pods, costs) = parts();
+    let text = rendered(&snapshot, &pods, &costs, Timestamp::UNIX_EPOCH);
+
+    assert!(!text.contains("karpenter_nodes_"), "{text}");
+    assert!(text.contains("karpenter_nodepools_usage"), "{text}");
+}
+
 #[test]
 fn what_is_gone_has_no_series_any_more() {
     let mut snapshot = snapshot();
