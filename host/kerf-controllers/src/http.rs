@@ -126,8 +126,8 @@ async fn scrape(State(served): State<Served>) -> Result<impl IntoResponse, Statu
     Ok(([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], body))
 }
 
-/// What is there now, and then what has been counted, also by that. Two thousand nodes are twenty megabytes of text, so it is made while it
-/// is read.
+/// What is there now, and then what has been counted, also by that. Two thousand nodes are twenty megabytes of text, so it is
+/// made while it is read.
 fn body(context: Arc<Context>, is_ready: bool, permit: OwnedSemaphorePermit) -> Body {
     let (sender, receiver) = mpsc::channel(1);
     let runtime = Handle::current();

@@ -21,7 +21,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
@@ -219,10 +219,14 @@ pub async fn run<K, O, Fut>(
                     queue.ask(key, Instant::now());
                 }
             }
-            Some(done) = working.join_next() => {
-                let (key, Action { again_after }) = done.unwrap_or_else(|error| resume_unwind(error.into_panic()));
-                queue.done(key, again_after.map(|after| Instant::now() + after));
-            }
+            Some(done) = working.join_next() => match done.map_err(JoinError::try_into_panic) {
+                Ok((key, Action { again_after })) => {
+                    queue.done(key, again_after.map(|after| Instant::now() + after));
+                }
+                Err(Ok(panic)) => resume_unwind(panic),
+                // The runtime takes its tasks down, and this one is next.
+                Err(Err(_)) => return,
+            },
             () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {}
         }
     }
