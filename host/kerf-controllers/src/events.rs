@@ -4,7 +4,6 @@
 //! queued, and written by a task of their own.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -21,6 +20,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::api_call::bounded;
 use crate::clock;
+use crate::hash_of::hash_of;
 use crate::patch::FIELD_MANAGER;
 
 /// The API server refuses longer notes.
@@ -281,10 +281,8 @@ async fn write(job: &Job, client: Client) -> Result<(), kube::Error> {
 
 /// Equal events have the same key: same object, reason and text.
 fn key(object: &ObjectReference, reason: &str, note: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&object.kind, &object.namespace, &object.name, &object.uid).hash(&mut hasher);
-    (reason, note).hash(&mut hasher);
-    hasher.finish()
+    let object = (&object.kind, &object.namespace, &object.name, &object.uid);
+    hash_of(&(object, reason, note))
 }
 
 /// Counts the event and says what is to be written of it. Pure.

@@ -29,14 +29,13 @@ pub struct Kept<K: Watched> {
 }
 
 /// What is looked for in all texts every second. Whether a text has it is found out once, when it is kept.
-struct Words(Vec<(String, Finder<'static>)>);
+struct Words(Vec<Finder<'static>>);
 
 impl Words {
     /// Of the first eight; others are looked for in the texts each time.
     fn new(words: &[&str]) -> Self {
         let words = words.iter().take(u8::BITS as usize);
-        let finder = |word: &str| (word.to_owned(), Finder::new(word).into_owned());
-        Self(words.map(|word| finder(word)).collect())
+        Self(words.map(|word| Finder::new(word).into_owned()).collect())
     }
 
     fn said(&self, text: &[u8]) -> u8 {
@@ -45,14 +44,14 @@ impl Words {
 
     /// The bits of all these; none when one is not known.
     fn of(&self, words: &[&str]) -> Option<u8> {
-        let is_known = |word: &&str| self.0.iter().any(|(known, _)| known == word);
-        let is_wanted =
-            |finder: &Finder<'_>| words.iter().any(|it| it.as_bytes() == finder.needle());
+        let is = |finder: &Finder<'_>, word: &str| finder.needle() == word.as_bytes();
+        let is_known = |word: &&str| self.0.iter().any(|it| is(it, word));
+        let is_wanted = |finder: &Finder<'_>| words.iter().any(|it| is(finder, it));
         words.iter().all(is_known).then(|| self.bits(is_wanted))
     }
 
     fn bits(&self, is_set: impl Fn(&Finder<'_>) -> bool) -> u8 {
-        let finders = self.0.iter().rev().map(|(_, finder)| finder);
+        let finders = self.0.iter().rev();
         finders.fold(0, |bits, finder| (bits << 1) | u8::from(is_set(finder)))
     }
 }

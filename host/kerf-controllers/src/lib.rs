@@ -23,6 +23,7 @@ pub mod events;
 pub mod failpoint;
 pub mod feature_gates;
 pub mod garbage;
+mod hash_of;
 pub mod hot;
 pub mod http;
 pub mod intake;

@@ -4,7 +4,6 @@
 //! clock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::time::interval;
 
 use crate::context::Context;
 use crate::error::{Error, chain};
+use crate::hash_of::hash_of;
 use crate::{clock, patch};
 
 /// An event waits this long for the next, and for another write of the claim that takes it along: Consolidatable goes with the
@@ -108,9 +108,7 @@ fn place(pod: &Pod) -> Option<(u64, Stage, String)> {
         _ if pod.metadata.deletion_timestamp.is_some() => Stage::Terminating,
         _ => Stage::Bound,
     };
-    let mut hasher = DefaultHasher::new();
-    pod.uid().hash(&mut hasher);
-    Some((hasher.finish(), stage, node))
+    Some((hash_of(&pod.uid()), stage, node))
 }
 
 /// Events of one node that are not written yet.

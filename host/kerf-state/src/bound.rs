@@ -39,12 +39,7 @@ impl Bound {
     /// Takes in a pod, if it has a node.
     pub(crate) fn add(&mut self, entry: &PodEntry) {
         let Some(node) = &entry.node else { return };
-        if !self.on.contains_key(node) {
-            self.on.insert(Arc::clone(node), OnNode::default());
-        }
-        let Some(here) = self.on.get_mut(node) else {
-            return;
-        };
+        let here = self.on.entry(Arc::clone(node)).or_default();
         let (Ok(at) | Err(at)) = here.find(&entry.pod);
         here.pods.insert(at, Arc::clone(&entry.pod));
         here.with_volumes += usize::from(!entry.claims().is_empty());

@@ -227,11 +227,7 @@ impl Cluster {
     /// Whether the pod is there and waits for a node.
     #[must_use]
     pub fn is_waiting(&self, namespace: &Arc<str>, name: &Arc<str>, uid: &PodUid) -> bool {
-        let key = ObjectKey {
-            namespace: Arc::clone(namespace),
-            name: Arc::clone(name),
-        };
-        let pod = self.pods.get(&key);
+        let pod = self.pods.get(&ObjectKey::pod(namespace, name));
         pod.is_some_and(|it| it.waiting.is_some() && it.pod.uid == *uid)
     }
 
@@ -372,11 +368,7 @@ impl Cluster {
             return here.pods.clone();
         }
         let resolved = here.pods.iter().map(|pod| {
-            let key = ObjectKey {
-                namespace: Arc::clone(&pod.namespace),
-                name: Arc::clone(&pod.name),
-            };
-            let entry = self.pods.get(&key);
+            let entry = self.pods.get(&ObjectKey::pod(&pod.namespace, &pod.name));
             entry.map_or_else(|| Arc::clone(pod), |entry| self.resolved(entry, specs))
         });
         resolved.collect()

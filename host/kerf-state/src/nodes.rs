@@ -407,15 +407,15 @@ impl Surroundings<'_> {
         let key = name.map(|name| ObjectKey::cluster(Arc::clone(name)));
         let limits = key.and_then(|key| self.attachment_limits.get(&key));
         let is_marked = claim.is_some_and(|claim| self.nominations.is_marked(claim));
-        let (shared_name, shared_claim) = (name.cloned(), claim.cloned());
-        let (name, claim) = (name.map(|it| &**it), claim.map(|it| &**it));
+        let node_name = name.map(|it| &**it);
+        let claim_name = claim.map(|it| &**it);
         Node {
-            name: shared_name.map(NodeName::new),
-            node_claim: shared_claim.map(NodeClaimName::new),
+            name: name.cloned().map(NodeName::new),
+            node_claim: claim.cloned().map(NodeClaimName::new),
             pods,
             attachment_limits: limits.cloned().unwrap_or_default(),
-            nominated_until: self.nominations.until(name, claim),
-            buffer_pods: self.nominations.buffer_pods(name, claim),
+            nominated_until: self.nominations.until(node_name, claim_name),
+            buffer_pods: self.nominations.buffer_pods(node_name, claim_name),
             is_marked_for_deletion: node.is_marked_for_deletion || is_marked,
             ..node
         }

@@ -105,6 +105,14 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
+    /// A pod, by the names that it shares.
+    pub(crate) fn pod(namespace: &Arc<str>, name: &Arc<str>) -> Self {
+        Self {
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+        }
+    }
+
     /// An object of a kind without namespaces.
     pub fn cluster(name: impl Into<Arc<str>>) -> Self {
         Self {

@@ -20,9 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than the API server's own slow answers under load, shorter than a leader's renew deadline.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 
-/// Requests of a client that wait for an answer at the same time. Each has a connection of its own, which stays for a minute and a half
-/// and takes 40 KiB: a burst of a hundred launches left 6 MiB of them. At the 10 ms of an answer these are sixteen times
-/// the requests that the rate allows, and at 160 ms as many.
+/// Requests of a client that wait for an answer at the same time. Each has a connection of its own, which stays for a minute
+/// and a half and takes 40 KiB: a burst of a hundred launches left 6 MiB of them. At the 10 ms of an answer these are sixteen
+/// times the requests that the rate allows, and at 160 ms as many.
 const IN_FLIGHT_MAX: usize = 32;
 
 /// Who asks, in the API server's audit log.

@@ -1,7 +1,6 @@
 //! Why nodes stay: one reason per claim, in a condition and, when somebody can do something about it, in an event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +20,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::disruption::edit::with_conditions;
 use crate::error::chain;
+use crate::hash_of::hash_of;
 use crate::kept::version_of;
 use crate::metrics::disruption::{AllowedLabels, reason_name};
 use crate::patch;
@@ -67,7 +67,7 @@ impl Teller {
         let claims = &context.stores.nodeclaims;
         let mut left = PER_PASS_MAX;
         for KeptNode { node_claim, reason } in kept {
-            let why = hash(&reason.to_string());
+            let why = hash_of(&reason.to_string());
             let version = claims.version(node_claim);
             if version.is_some_and(|version| self.is_settled(node_claim, version, why)) {
                 continue;
@@ -96,7 +96,7 @@ impl Teller {
 
     /// Each for another time, so that they do not come up all at once.
     fn settle(&mut self, name: &str, version: u64, why: u64) {
-        let spread = hash(name) % REWRITE_AFTER.as_secs();
+        let spread = hash_of(name) % REWRITE_AFTER.as_secs();
         let mut until = Instant::now() + REWRITE_AFTER / 2 + Duration::from_secs(spread);
         // What was written just now may be all that stands against writing.
         if let Some(written_at) = self.written.get(name)
@@ -191,12 +191,6 @@ impl Teller {
             }
         }
     }
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The claim with the reason in its condition; none when it says so already, or said something of the kind just now.

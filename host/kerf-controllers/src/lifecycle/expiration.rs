@@ -1,6 +1,5 @@
 //! Expiration: a claim that has lived for its `expireAfter` is deleted; its pods are evicted as in any drain.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::events::created_at;
+use crate::hash_of::hash_of;
 use crate::termination::claim::{Disruption, disrupt};
 
 /// How often an expired claim that the budgets hold back is looked at again.
@@ -65,10 +65,9 @@ fn end_of_life(claim: &NodeClaim, jitter: Duration) -> Option<Timestamp> {
     let life = claim.spec.expire_after.as_ref()?.parse().ok()??;
     let jitter = SignedDuration::try_from(jitter).unwrap_or(SignedDuration::MAX);
     let spread = jitter.min(life / 10).as_secs();
-    let mut hasher = DefaultHasher::new();
-    claim.uid().hash(&mut hasher);
+    let hash = hash_of(&claim.uid());
     let share = match u64::try_from(spread) {
-        Ok(spread) if spread > 0 => i64::try_from(hasher.finish() % spread).unwrap_or_default(),
+        Ok(spread) if spread > 0 => i64::try_from(hash % spread).unwrap_or_default(),
         _ => 0,
     };
     let life = life - SignedDuration::from_secs(share);

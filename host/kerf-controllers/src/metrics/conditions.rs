@@ -3,7 +3,6 @@
 //! Counters and durations come from the watches; what holds now is written from the stores at a scrape.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -13,10 +12,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 pub use self::object::Observed;
-use self::object::{KINDS, Said};
+use self::object::{KINDS, Said, Status};
 pub use self::scrape::render;
 #[cfg(test)]
 pub(super) use self::scrape::render_kind;
+use crate::hash_of::hash_of;
 use crate::watch::OwnedChange;
 
 mod object;
@@ -58,44 +58,18 @@ struct Seen {
     status: Status,
 }
 
-/// The three that there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
-    True,
-    False,
-    Unknown,
-}
-
 impl Seen {
     fn of(said: &Said<'_>) -> Self {
         let since_secs = said.since.as_second().max(0);
         Self {
             type_: type_hash(said.type_),
             since_secs: u32::try_from(since_secs).unwrap_or(u32::MAX),
-            status: Status::of(said.status),
+            status: said.status,
         }
     }
 
     fn since(self) -> Timestamp {
         Timestamp::from_second(self.since_secs.into()).unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-}
-
-impl Status {
-    fn of(text: &str) -> Self {
-        match text {
-            "True" => Self::True,
-            "False" => Self::False,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
     }
 }
 
@@ -187,7 +161,7 @@ impl KindMetrics {
         for condition in conditions {
             let type_ = type_hash(condition.type_);
             let old = before.iter().find(|it| it.type_ == type_);
-            if old.is_some_and(|old| old.status == Status::of(condition.status)) {
+            if old.is_some_and(|old| old.status == condition.status) {
                 continue;
             }
             let labels = |status: &str| {
@@ -198,7 +172,7 @@ impl KindMetrics {
                 labels.extend(object.more_labels());
                 labels
             };
-            let mut to = labels(condition.status);
+            let mut to = labels(condition.status.as_str());
             to.insert(2, ("reason", condition.reason.to_owned()));
             self.transitions.get_or_create(&to).inc();
             if let Some(old) = old {
@@ -217,18 +191,12 @@ fn remembered(conditions: &[Said<'_>]) -> Box<[Seen]> {
 }
 
 fn key<K: Observed>(object: &K) -> u64 {
-    hash(object.meta().uid.as_deref().unwrap_or_default())
+    hash_of(object.meta().uid.as_deref().unwrap_or_default())
 }
 
 /// The lower half of the hash.
 fn type_hash(type_: &str) -> u32 {
-    u32::try_from(hash(type_) & u64::from(u32::MAX)).unwrap_or_default()
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    u32::try_from(hash_of(type_) & u64::from(u32::MAX)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod states;
 mod times;
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,6 +17,7 @@ use self::limits::{ByNode, PodLimits};
 use self::states::PodStates;
 use self::times::PodTimes;
 use super::Scope;
+use crate::hash_of::hash_of;
 
 /// What the watch on pods tells.
 #[derive(Debug)]
@@ -122,10 +122,4 @@ impl PodMetrics {
 
 fn key(pod: &Pod) -> u64 {
     hash_of(pod.metadata.uid.as_deref().unwrap_or_default())
-}
-
-fn hash_of(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

@@ -1,7 +1,6 @@
 //! Telling pods what was planned for them: events that are not repeated while their content stays the same.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::events::pod_reference;
+use crate::hash_of::hash_of;
 use crate::provision::nominated::Nominator;
 
 /// An unchanged explanation is repeated after this time (Karpenter: same). Unlike there, a changed one is told at once.
@@ -119,7 +119,5 @@ impl Announcer {
 
 /// What makes two explanations one.
 fn key(pod: &Pod, reason: &str, what: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&pod.uid, reason, what).hash(&mut hasher);
-    hasher.finish()
+    hash_of(&(&pod.uid, reason, what))
 }

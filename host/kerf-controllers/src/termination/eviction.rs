@@ -3,7 +3,6 @@
 //! Who was refused is only in memory: after a restart every pod is asked at once, as if for the first time.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +17,7 @@ use crate::api_call::{bounded, has_code, is_conflict, is_not_found};
 use crate::clock;
 use crate::context::Context;
 use crate::error::chain;
+use crate::hash_of::hash_of;
 use crate::termination::drain::{LOOK_MIN, pods_of, same_pod};
 
 /// A pod that was refused once is asked again after at most this long; each refusal doubles it.
@@ -155,9 +155,8 @@ fn wait_after(uid: &str, times: u32) -> SignedDuration {
     let longest = WAIT_FIRST
         .saturating_mul(2_i32.saturating_pow(doublings))
         .min(WAIT_MAX);
-    let mut hasher = DefaultHasher::new();
-    (uid, times).hash(&mut hasher);
-    let spread = i32::from(u8::try_from(hasher.finish() % 128).unwrap_or_default());
+    let spread = hash_of(&(uid, times)) % 128;
+    let spread = i32::from(u8::try_from(spread).unwrap_or_default());
     longest.saturating_sub(longest.saturating_mul(spread) / 256)
 }
 

@@ -26,9 +26,36 @@ pub(crate) const KINDS: [&str; 5] = [
 #[derive(Debug, Clone)]
 pub struct Said<'a> {
     pub(super) type_: &'a str,
-    pub(super) status: &'static str,
+    pub(super) status: Status,
     pub(super) reason: &'a str,
     pub(super) since: Timestamp,
+}
+
+/// The three that there are, in a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    True,
+    False,
+    Unknown,
+}
+
+impl Status {
+    /// What is neither of the two is not known.
+    fn of(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
 }
 
 /// A kind whose conditions are shown.
@@ -75,7 +102,7 @@ impl Observed for Node {
         let conditions = self.status.as_ref().and_then(|it| it.conditions.as_deref());
         let said = conditions.unwrap_or_default().iter().map(|it| Said {
             type_: &it.type_,
-            status: status(&it.status),
+            status: Status::of(&it.status),
             reason: it.reason.as_deref().unwrap_or_default(),
             since: it
                 .last_transition_time
@@ -113,18 +140,9 @@ impl Observed for CapacityBuffer {
 fn of(conditions: &[Condition]) -> Vec<Said<'_>> {
     let said = conditions.iter().map(|it| Said {
         type_: &it.type_,
-        status: status(it.status.as_str()),
+        status: Status::of(it.status.as_str()),
         reason: &it.reason,
         since: it.last_transition_time,
     });
     said.collect()
-}
-
-/// What is neither of the two is not known.
-fn status(text: &str) -> &'static str {
-    match text {
-        "True" => "True",
-        "False" => "False",
-        _ => "Unknown",
-    }
 }

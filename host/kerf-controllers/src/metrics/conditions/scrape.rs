@@ -41,7 +41,7 @@ pub(in crate::metrics) fn render_kind<K: Observed>(
         for condition in object.said() {
             let own = [
                 ("type", condition.type_),
-                ("status", condition.status),
+                ("status", condition.status.as_str()),
                 ("reason", condition.reason),
             ];
             let labels = named(&*object, &own, &more);

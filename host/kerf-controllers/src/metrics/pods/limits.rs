@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kerf_core::resources::Resources;
 use kube::ResourceExt;
 
-use super::{hash_of, key};
+use super::key;
+use crate::hash_of::hash_of;
 
 /// The limits of bound pods, by a hash of the uid. Pods without any are not in it.
 #[derive(Debug, Default)]

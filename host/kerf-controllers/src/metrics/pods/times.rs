@@ -15,6 +15,7 @@ use prometheus_client::registry::Registry;
 
 use super::key;
 use super::stage::{Stage, Waiting, stage};
+use crate::hash_of::hash_of;
 use crate::metrics::DURATION_BUCKETS;
 use crate::metrics::summary::Summary;
 
@@ -130,7 +131,7 @@ impl PodTimes {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let placed = placed.map(|pod| (pod, true));
         for (pod, has_place) in placed.chain(left_out.map(|pod| (pod, false))) {
-            let Some(waiting) = known.waiting.get_mut(&super::hash_of(&pod.uid.text())) else {
+            let Some(waiting) = known.waiting.get_mut(&hash_of(&*pod.uid.text())) else {
                 continue;
             };
             if let Some(seconds) = waiting.decided(has_place, now) {
