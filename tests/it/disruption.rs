@@ -313,6 +313,25 @@ fn an_empty_node_is_tainted_before_it_goes_and_the_others_stay() {
     );
 }
 
+/// Nodes that were empty for a minute went all at once, because two thousand others were told of before.
+#[test]
+fn an_empty_node_goes_while_nobody_takes_in_why_the_others_stay() {
+    let mut stage = stage_with(&pool("2s", LARGE));
+    stage.start_kerf(&["--failpoint", "kept-untold"]);
+    stage.apply(&deployment("web", 2, ALONE, "1Gi", ""));
+    stage.until_bound(2);
+    stage.until("the failpoint", || async {
+        stage.log().contains("failpoint reached").then_some(())
+    });
+
+    stage.apply(&deployment("web", 1, ALONE, "1Gi", ""));
+
+    stage.until("one claim", || async {
+        let claims: Vec<NodeClaim> = stage.list_async().await;
+        (claims.len() == 1).then_some(())
+    });
+}
+
 #[test]
 fn a_spot_node_becomes_a_cheaper_spot_node_once_the_gate_is_open() {
     let spot = consolidating("").replace(r#"values: ["on-demand"]"#, r#"values: ["spot"]"#);

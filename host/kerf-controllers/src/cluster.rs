@@ -1,12 +1,13 @@
 //! The cluster index as the whole process shares it: short locks, and a bell for those who wait for changes.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::{NodeClaimName, PodUid};
+use kerf_core::node::Node;
 use kerf_core::plan::PlacementTarget;
 use kerf_core::resources::Resources;
 use kerf_core::snapshot::{Settings, Snapshot};
@@ -21,7 +22,7 @@ pub struct SharedCluster {
     demand: watch::Sender<u64>,
     arrivals: watch::Sender<u64>,
     /// By node name. The claims' status has them too, a little later; a decision in between must not miss them.
-    pod_events: Mutex<BTreeMap<String, Timestamp>>,
+    pod_events: Mutex<HashMap<Box<str>, Timestamp>>,
 }
 
 impl SharedCluster {
@@ -55,30 +56,44 @@ impl SharedCluster {
     /// The world as decisions see it.
     #[must_use]
     pub fn snapshot(&self, catalog: &Catalog, settings: Settings, now: Timestamp) -> Arc<Snapshot> {
-        let snapshot = self.read(|index| index.snapshot(catalog, settings, now));
-        self.with_pod_events(snapshot)
+        let mut snapshot = self.read(|index| index.snapshot(catalog, settings, now));
+        self.add_pod_events(&mut Arc::make_mut(&mut snapshot).nodes);
+        self.forget_pod_events(&snapshot.nodes);
+        snapshot
     }
 
-    fn with_pod_events(&self, mut snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
-        let mut events = self
-            .pod_events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut known = BTreeSet::new();
-        let shared = Arc::make_mut(&mut snapshot);
-        for node in &mut shared.nodes {
-            let Some(name) = &node.name else { continue };
-            known.insert(name.to_string());
-            if let Some(at) = events
-                .get(name.as_str())
-                .filter(|at| node.last_pod_event < Some(**at))
-            {
-                Arc::make_mut(node).last_pod_event = Some(*at);
+    /// The nodes of these claims as decisions see them; those that are gone are left out.
+    #[must_use]
+    pub fn nodes_of_claims(&self, names: &[String]) -> Vec<Arc<Node>> {
+        let names = names.iter().map(String::as_str);
+        let mut nodes = self.read(|index| index.nodes_of_claims(names));
+        self.add_pod_events(&mut nodes);
+        nodes
+    }
+
+    fn add_pod_events(&self, nodes: &mut [Arc<Node>]) {
+        let events = self.pod_events();
+        for node in nodes {
+            let seen = node.name.as_ref().and_then(|it| events.get(it.as_str()));
+            if let Some(at) = seen.copied().filter(|at| node.last_pod_event < Some(*at)) {
+                Arc::make_mut(node).last_pod_event = Some(at);
             }
         }
-        events.retain(|node, _| known.contains(node));
-        drop(events);
-        snapshot
+    }
+
+    /// Forgets the events of all other nodes, once they are as many as these.
+    fn forget_pod_events(&self, nodes: &[Arc<Node>]) {
+        let mut events = self.pod_events();
+        if events.len() > 2 * nodes.len() {
+            let names = nodes.iter().filter_map(|node| node.name.as_ref());
+            let known: HashSet<&str> = names.map(|it| it.as_str()).collect();
+            events.retain(|node, _| known.contains(&**node));
+        }
+    }
+
+    fn pod_events(&self) -> MutexGuard<'_, HashMap<Box<str>, Timestamp>> {
+        let events = self.pod_events.lock();
+        events.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the index and rings the bells that the effect asks for.
@@ -219,21 +234,13 @@ impl SharedCluster {
 
     /// A pod came to the node or left it.
     pub fn note_pod_event(&self, node: &str, at: Timestamp) {
-        let mut events = self
-            .pod_events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        events.insert(node.to_owned(), at);
+        self.pod_events().insert(node.into(), at);
     }
 
     /// When a pod last came to the node or left it, as far as this process saw it.
     #[must_use]
     pub fn pod_event(&self, node: &str) -> Option<Timestamp> {
-        let events = self
-            .pod_events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        events.get(node).copied()
+        self.pod_events().get(node).copied()
     }
 
     /// Rings when anything changed.

@@ -24,13 +24,14 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_core::disruption::Decision;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::clock;
 use crate::context::Context;
 use crate::disruption::decide::Decided;
 use crate::disruption::running::Commands;
-use crate::disruption::tell::Teller;
+use crate::disruption::tell::{BudgetTeller, Kept};
 
 /// Two looks at an unchanged cluster are at least this far apart.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -42,10 +43,12 @@ const DECISION_PAUSE: Duration = Duration::from_secs(1);
 const REST_FACTOR: u32 = 9;
 
 /// Decides and carries out until the process ends.
-pub async fn run(context: Arc<Context>) {
+///
+/// Why the rest stays goes to `kept`, and from there to [`tell::run`].
+pub async fn run(kept: watch::Sender<Kept>, context: Arc<Context>) {
     let mut changes = context.cluster.changes();
     let mut commands = Commands::adopt(&context);
-    let mut teller = Teller::default();
+    let mut teller = BudgetTeller::default();
     let (mut is_changed, mut due, mut rested) = (true, Instant::now(), Instant::now());
     loop {
         commands.advance(&context).await;
@@ -53,9 +56,8 @@ pub async fn run(context: Arc<Context>) {
         let now = Instant::now();
         if now >= rested && (is_changed || now >= due) {
             is_changed = false;
-            let pause = pass(&mut commands, &mut teller, &context).await;
-            let rest = (now.elapsed() * REST_FACTOR).max(DECISION_PAUSE);
-            rested = Instant::now() + rest;
+            let Pass { took, pause } = pass(&mut commands, &mut teller, &kept, &context).await;
+            rested = Instant::now() + (took * REST_FACTOR).max(DECISION_PAUSE);
             due = Instant::now() + pause;
         }
         sleep(PAUSE_MIN).await;
@@ -73,16 +75,30 @@ pub async fn run(context: Arc<Context>) {
     }
 }
 
-/// One decision and what follows at once. Returns after which time alone another is due.
-async fn pass(commands: &mut Commands, teller: &mut Teller, context: &Arc<Context>) -> Duration {
-    let now = clock::now();
+struct Pass {
+    /// What the decision took, without what it led to.
+    took: Duration,
+    /// After which time alone another is due.
+    pause: Duration,
+}
+
+/// One decision and what follows at once.
+async fn pass(
+    commands: &mut Commands,
+    teller: &mut BudgetTeller,
+    kept: &watch::Sender<Kept>,
+    context: &Arc<Context>,
+) -> Pass {
+    let (now, started) = (clock::now(), Instant::now());
     let poll = context.settings.disruption_poll;
-    let Some(Decided { snapshot, decision }) = decided(context, now).await else {
-        return poll;
+    let decided = decided(context, now).await;
+    let took = started.elapsed();
+    let Some(Decided { snapshot, decision }) = decided else {
+        return Pass { took, pause: poll };
     };
     let Decision {
         commands: chosen,
-        kept,
+        kept: staying,
         next_check,
         ..
     } = decision;
@@ -93,11 +109,13 @@ async fn pass(commands: &mut Commands, teller: &mut Teller, context: &Arc<Contex
     let held = commands.candidates();
     ripe.retain(|command| !command.claims().any(|claim| held.contains(claim.as_str())));
     let ripe = decide::still_valid(ripe, context);
+    kept.send_replace(staying.into());
+    teller.tell(&snapshot, context, now);
+    drop(snapshot);
     commands.start(ripe, context).await;
-    teller.tell_budgets(&snapshot, context, now).await;
-    teller.tell_kept(&kept, context).await;
     let due = next.into_iter().chain(next_check).min();
-    due.map_or(poll, |at| until(at, now).min(poll))
+    let pause = due.map_or(poll, |at| until(at, now).min(poll));
+    Pass { took, pause }
 }
 
 fn until(at: Timestamp, now: Timestamp) -> Duration {

@@ -34,7 +34,7 @@ const REPEAT_AFTER: SignedDuration = SignedDuration::from_secs(60);
 const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// Events that are remembered, a quarter of a kilobyte each: what repeats itself does so for some hundred objects at a time.
 /// Beyond that those that were not seen for a minute are forgotten, or else all, which costs no more than repeated events.
-const TOLD_MAX: usize = 4_096;
+const TOLD_MAX: usize = 2_048;
 
 /// Events that wait to be written. Whoever tells more than the API server takes waits here, for the sake of memory.
 const QUEUE_MAX: usize = 4_096;

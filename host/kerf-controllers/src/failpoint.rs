@@ -57,6 +57,8 @@ failpoints! {
     REPLACEMENTS_READY = "replacements-ready";
     /// The first candidate was deleted.
     CANDIDATE_DELETED = "candidate-deleted";
+    /// A node stays, and nobody was told why.
+    KEPT_UNTOLD = "kept-untold";
 }
 
 /// Stands still when `chosen` is this point's `name`.

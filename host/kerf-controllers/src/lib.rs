@@ -48,6 +48,7 @@ pub mod reconciler;
 mod repack;
 pub mod repair;
 pub mod settings;
+mod stages;
 pub mod static_capacity;
 pub mod stores;
 mod strength;

@@ -3,7 +3,7 @@
 //! Only real changes count: the first list after a restart says nothing about when its pods came, so it moves no
 //! clock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tokio::time::interval;
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::hash_of::hash_of;
+use crate::stages::Stages;
 use crate::{clock, patch};
 
 /// An event waits this long for the next, and for another write of the claim that takes it along: Consolidatable goes with the
@@ -48,7 +49,7 @@ enum Stage {
 /// Remembers the stage of every bound pod.
 #[derive(Debug, Default)]
 pub struct Tracker {
-    stages: HashMap<u64, Stage>,
+    stages: Stages,
     was_listed: bool,
 }
 
@@ -59,13 +60,15 @@ impl Tracker {
         if is_deleted {
             // A pod that was leaving or had finished was noted then (Karpenter: same). One that is gone without a
             // word, by a forced deletion, is noted now.
-            let before = self.stages.remove(&key);
+            let before = self.stages.remove(key);
             return before
-                .is_none_or(|before| before == Stage::Bound)
+                .is_none_or(|before| before == Stage::Bound as u8)
                 .then_some(node);
         }
-        let before = self.stages.insert(key, stage);
-        before.is_none_or(|before| before < stage).then_some(node)
+        let before = self.stages.insert(key, stage as u8);
+        before
+            .is_none_or(|before| before < stage as u8)
+            .then_some(node)
     }
 
     /// As `observe` for a whole list; the first one is where the memory starts.
@@ -73,8 +76,8 @@ impl Tracker {
         let before = std::mem::take(&mut self.stages);
         let mut noted = Vec::new();
         for (key, stage, node) in pods.iter().filter_map(place) {
-            self.stages.insert(key, stage);
-            if self.was_listed && before.get(&key).is_none_or(|before| *before < stage) {
+            self.stages.insert(key, stage as u8);
+            if self.was_listed && before.get(key).is_none_or(|before| before < stage as u8) {
                 noted.push(node);
             }
         }

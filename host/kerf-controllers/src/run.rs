@@ -261,7 +261,9 @@ async fn start(supervisor: &Supervisor, intake: Intake, context: &Arc<Context>) 
     supervisor.spawn("nominations", teller.run(with()));
     supervisor.spawn("provisioner", provision::run(nominator, with()));
     supervisor.spawn("static-capacity", static_capacity::run(with()));
-    supervisor.spawn("disruption", disruption::run(with()));
+    let (kept, newest) = tokio::sync::watch::channel(disruption::tell::Kept::default());
+    supervisor.spawn("disruption", disruption::run(kept, with()));
+    supervisor.spawn("kept-nodes", disruption::tell::run(newest, with()));
     supervisor.spawn("disruption-conditions", disruption::conditions::run(with()));
     supervisor.spawn("garbage-collection", garbage::run(with()));
     supervisor.spawn("tagging", lifecycle::tagging::run(with()));

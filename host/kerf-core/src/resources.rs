@@ -120,6 +120,12 @@ impl Resources {
         self.combine(other, i64::saturating_sub);
     }
 
+    /// The same with the pod itself counted, which asks for this.
+    #[must_use]
+    pub fn with_one_pod(&self) -> Self {
+        self.clone().with(PODS, self.pods().max(1))
+    }
+
     /// Raises every amount to at least that of the other.
     pub fn raise_to(&mut self, other: &Self) {
         self.combine(other, i64::max);

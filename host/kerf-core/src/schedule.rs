@@ -51,7 +51,7 @@ use crate::preferences::Preferences;
 use crate::reason::{Unschedulable, UnschedulableReason};
 use crate::snapshot::Snapshot;
 
-pub(crate) use daemon::{belonging, outstanding_on, strict_terms};
+pub(crate) use daemon::{Daemons, outstanding_on, strict_terms};
 pub(crate) use finalize::keep_offerings;
 pub(crate) use pool::{node_class_label, template_requirements, type_meets};
 use round::{Kept, Round};

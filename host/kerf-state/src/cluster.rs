@@ -10,6 +10,7 @@ use kerf_core::buffer::Buffer;
 use kerf_core::disruption::pod_budget::PodBudget;
 use kerf_core::ids::{NodePoolName, PodUid, ZoneId};
 use kerf_core::instance_type::InstanceType;
+use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
 use kerf_core::pod::{Pod, PodSpec, TopologySpread};
@@ -337,6 +338,22 @@ impl Cluster {
                 .collect(),
             settings,
         })
+    }
+
+    /// The nodes of these claims as [`Self::snapshot`] has them; those that are gone are left out.
+    #[must_use]
+    pub fn nodes_of_claims<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Arc<Node>> {
+        let mut specs = self.default_spread.specs();
+        let surroundings = Surroundings {
+            pods: &mut |node| self.pods_on(node, &mut specs),
+            attachment_limits: &self.csi_nodes,
+            nominations: &self.nominations,
+        };
+        let claims = names.filter_map(|name| {
+            let key = ObjectKey::cluster(name);
+            self.node_claims.get_key_value(&key)
+        });
+        nodes::of_claims(claims, &self.nodes, &self.node_ids, surroundings)
     }
 
     /// The pods that a plan looks at, by namespace and name.

@@ -274,13 +274,7 @@ pub(crate) fn join(
 
     for (key, claim) in claims {
         let name = find_node(claim, nodes, node_ids).filter(|name| joined.insert(name));
-        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(Arc::clone(name))));
-        result.push(Arc::new(match (name, node) {
-            (Some(name), Some(node)) => {
-                surroundings.complete(managed(claim, node), Some(name), Some(&key.name))
-            }
-            _ => surroundings.complete(in_flight(claim), None, Some(&key.name)),
-        }));
+        result.push(surroundings.of_claim(key, claim, name, nodes));
     }
     for (key, node) in nodes {
         if !joined.contains(&*key.name) {
@@ -292,6 +286,20 @@ pub(crate) fn join(
         }
     }
     result
+}
+
+/// As [`join`], of these claims only.
+pub(crate) fn of_claims<'a>(
+    claims: impl Iterator<Item = (&'a ObjectKey, &'a NodeClaimEntry)>,
+    nodes: &BTreeMap<ObjectKey, NodeEntry>,
+    node_ids: &ProviderIds,
+    mut surroundings: Surroundings<'_>,
+) -> Vec<Arc<Node>> {
+    let node = |(key, claim)| {
+        let name = find_node(claim, nodes, node_ids);
+        surroundings.of_claim(key, claim, name, nodes)
+    };
+    claims.map(node).collect()
 }
 
 fn find_node<'a>(
@@ -401,6 +409,23 @@ fn unmanaged(node: &NodeEntry) -> Node {
 }
 
 impl Surroundings<'_> {
+    /// The claim with the Node of that name, if there is one.
+    fn of_claim(
+        &mut self,
+        key: &ObjectKey,
+        claim: &NodeClaimEntry,
+        name: Option<&Arc<str>>,
+        nodes: &BTreeMap<ObjectKey, NodeEntry>,
+    ) -> Arc<Node> {
+        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(Arc::clone(name))));
+        Arc::new(match (name, node) {
+            (Some(name), Some(node)) => {
+                self.complete(managed(claim, node), Some(name), Some(&key.name))
+            }
+            _ => self.complete(in_flight(claim), None, Some(&key.name)),
+        })
+    }
+
     /// Adds what is known by the names of the node and its claim.
     fn complete(&mut self, node: Node, name: Option<&Arc<str>>, claim: Option<&Arc<str>>) -> Node {
         let pods = name.map(|name| (self.pods)(name)).unwrap_or_default();

@@ -16,7 +16,7 @@ use kerf_core::node_pool::NodePool;
 use kube::{Api, ResourceExt};
 use tokio::time::sleep;
 
-use self::looked::{ALL_AFTER, Looked};
+use self::looked::Looked;
 use crate::clock;
 use crate::context::Context;
 use crate::disruption::drift::{self, Drift, Verdict, Wanted};
@@ -29,7 +29,7 @@ use crate::node_class::ClassState;
 /// Two passes are at least this far apart: a burst of pods is one pass.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// A pass at least this often.
-const PAUSE_MAX: Duration = ALL_AFTER.unsigned_abs();
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Writes that are under way at the same time.
 const CONCURRENCY: usize = 8;
 

@@ -11,7 +11,6 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::disruption::Command;
 use kerf_core::disruption::command::PromisedPlace;
 use kerf_core::ids::NodeClaimName;
-use kerf_core::snapshot::Snapshot;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
@@ -172,7 +171,7 @@ pub async fn finish(running: &mut Running, context: &Context) -> Result<(), Fail
     let claims = staying(record, context);
     // Once the first is deleted there is no way back for the others either: their pods' places are shared.
     if running.deleted.is_empty() {
-        check(record, &claims, &context.snapshot())?;
+        check(record, &claims, context)?;
         context
             .reach_if(
                 !record.replacements.is_empty(),
@@ -202,14 +201,13 @@ pub async fn finish(running: &mut Running, context: &Context) -> Result<(), Fail
     Ok(())
 }
 
-fn check(record: &Record, claims: &[Arc<NodeClaim>], snapshot: &Snapshot) -> Result<(), Failure> {
+fn check(record: &Record, claims: &[Arc<NodeClaim>], context: &Context) -> Result<(), Failure> {
     let names = names(claims);
     let now = clock::now();
-    let candidates = snapshot.nodes.iter().filter(|node| {
-        let claim = node.node_claim.as_ref();
-        claim.is_some_and(|claim| names.iter().any(|name| *name == **claim))
-    });
-    let mut obstacles = candidates.filter_map(|node| obstacle(record.kind, node, now));
+    let candidates = context.cluster.nodes_of_claims(&names);
+    let mut obstacles = candidates
+        .iter()
+        .filter_map(|node| obstacle(record.kind, node, now));
     match obstacles.next() {
         Some(why) => Err(Failure::Invalid(why)),
         None => Ok(()),

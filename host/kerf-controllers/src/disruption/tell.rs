@@ -1,29 +1,31 @@
 //! Why nodes stay: one reason per claim, in a condition and, when somebody can do something about it, in an event.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod budgets;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_api::condition::find;
 use kerf_api::names::{condition, event, reason};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_api::nodepool::NodePool;
-use kerf_core::disruption::budget::{Budget, BudgetWindow, DisruptionReason, allowed_disruptions};
-use kerf_core::disruption::emptiness::allowed_now;
 use kerf_core::disruption::{KeptKind, KeptNode, KeptReason};
-use kerf_core::snapshot::Snapshot;
-use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
 use crate::context::Context;
 use crate::disruption::edit::with_conditions;
 use crate::error::chain;
+use crate::failpoint;
 use crate::hash_of::hash_of;
 use crate::kept::version_of;
-use crate::metrics::disruption::{AllowedLabels, reason_name};
+use crate::pace::Pace;
 use crate::patch;
+
+pub use self::budgets::BudgetTeller;
 
 /// The same is told again after this time (Karpenter: same).
 const REPEAT_AFTER: Duration = Duration::from_secs(15 * 60);
@@ -31,21 +33,34 @@ const REPEAT_AFTER: Duration = Duration::from_secs(15 * 60);
 const REWRITE_AFTER: Duration = Duration::from_secs(60);
 /// What ends by itself sooner than this is not written: every new node waits for its consolidateAfter.
 const SAID_FROM: SignedDuration = SignedDuration::from_secs(60);
-/// Events and conditions per pass: more would hold up commands; the rest follows in the next.
-const PER_PASS_MAX: usize = 100;
+/// Claims of which something is told at once, after a while in which there was nothing to tell.
+const BURST: u32 = 100;
+/// After that, one in this time. Of a fleet of thousands each may have something else to say at once, in three requests each,
+/// and nobody waits for it: launches and deletions go at the same API server.
+const PAUSE: Duration = Duration::from_millis(250);
 
-const REASONS: [DisruptionReason; 3] = [
-    DisruptionReason::Underutilized,
-    DisruptionReason::Empty,
-    DisruptionReason::Drifted,
-];
+/// What the newest decision kept, and why.
+pub type Kept = Arc<[KeptNode]>;
+
+/// Tells until the process ends. A task of its own: whoever decides does not wait for what is said about it.
+pub async fn run(mut newest: watch::Receiver<Kept>, context: Arc<Context>) {
+    let mut teller = Teller::new();
+    while newest.changed().await.is_ok() {
+        let kept = Arc::clone(&newest.borrow_and_update());
+        let is_old = || newest.has_changed().unwrap_or(true);
+        teller.tell(&kept, &is_old, &context).await;
+    }
+}
 
 /// Remembers what was told.
-#[derive(Debug, Default)]
-pub struct Teller {
-    told: BTreeMap<(String, String), Instant>,
-    written: BTreeMap<String, Instant>,
+#[derive(Debug)]
+struct Teller {
+    told: Told,
+    written: HashMap<Box<str>, Instant>,
     settled: HashMap<Box<str>, Settled>,
+    pace: Pace,
+    /// Where the next look begins, so that the last of a list that is always new are told of too.
+    next: usize,
 }
 
 /// A claim of which there was nothing to say. Reading all claims of a large fleet takes a tenth of a second each time.
@@ -58,34 +73,61 @@ struct Settled {
 }
 
 impl Teller {
-    /// Says why the claims stay.
-    pub async fn tell_kept(&mut self, kept: &[KeptNode], context: &Context) {
-        self.told.retain(|_, at| at.elapsed() < REPEAT_AFTER);
-        let names: BTreeSet<&str> = kept.iter().map(|it| &*it.node_claim).collect();
-        self.written.retain(|name, _| names.contains(name.as_str()));
-        self.settled.retain(|name, _| names.contains(&**name));
-        let claims = &context.stores.nodeclaims;
-        let mut left = PER_PASS_MAX;
-        for KeptNode { node_claim, reason } in kept {
-            let why = hash_of(&reason.to_string());
-            let version = claims.version(node_claim);
-            if version.is_some_and(|version| self.is_settled(node_claim, version, why)) {
-                continue;
-            }
-            let Some(claim) = claims.get(node_claim) else {
-                continue;
-            };
-            if left == 0 {
+    fn new() -> Self {
+        Self {
+            told: Told::default(),
+            written: HashMap::new(),
+            settled: HashMap::new(),
+            pace: Pace::new(PAUSE, BURST),
+            next: 0,
+        }
+    }
+
+    /// Says why the claims stay, until `is_old`.
+    async fn tell(&mut self, kept: &[KeptNode], is_old: &impl Fn() -> bool, context: &Context) {
+        self.forget(kept);
+        let (later, first) = kept.split_at(self.next % kept.len().max(1));
+        for (nth, node) in first.iter().chain(later).enumerate() {
+            if is_old() {
+                self.next = later.len() + nth;
                 return;
             }
-            let has_told = self.tell_event(&claim, reason, context).await;
-            let has_written = self.write(&claim, reason, context).await;
-            if has_told || has_written {
-                left -= 1;
-            } else if let Some(version) = version_of(&*claim) {
-                self.settle(node_claim, version, why);
+            if self.tell_one(node, context).await {
+                self.pace.take(Instant::now());
+                sleep_until(self.pace.due(Instant::now())).await;
             }
         }
+    }
+
+    fn forget(&mut self, kept: &[KeptNode]) {
+        self.told.forget_old();
+        self.written.retain(|_, at| at.elapsed() < REWRITE_AFTER);
+        let names: BTreeSet<&str> = kept.iter().map(|it| &*it.node_claim).collect();
+        self.settled.retain(|name, _| names.contains(&**name));
+    }
+
+    /// Says why the claim stays; whether there was something to say.
+    async fn tell_one(&mut self, kept: &KeptNode, context: &Context) -> bool {
+        let KeptNode { node_claim, reason } = kept;
+        let why = hash_of(&reason.to_string());
+        let claims = &context.stores.nodeclaims;
+        let version = claims.version(node_claim);
+        if version.is_some_and(|version| self.is_settled(node_claim, version, why)) {
+            return false;
+        }
+        let Some(claim) = claims.get(node_claim) else {
+            return false;
+        };
+        context.reach(failpoint::KEPT_UNTOLD).await;
+        let has_told = self.tell_event(&claim, reason, context).await;
+        let has_written = self.write(&claim, reason, context).await;
+        if has_told || has_written {
+            return true;
+        }
+        if let Some(version) = version_of(&*claim) {
+            self.settle(node_claim, version, why);
+        }
+        false
     }
 
     fn is_settled(&self, name: &str, version: u64, why: u64) -> bool {
@@ -119,7 +161,10 @@ impl Teller {
             KeptKind::Unconsolidatable => event::UNCONSOLIDATABLE,
         };
         let note = why.to_string();
-        if !self.is_news(&claim.uid().unwrap_or_default(), reason, &note) {
+        if !self
+            .told
+            .is_news(&claim.uid().unwrap_or_default(), reason, &note)
+        {
             return false;
         }
         context.events.normal(claim, reason, &note).await;
@@ -130,18 +175,11 @@ impl Teller {
         true
     }
 
-    fn is_news(&mut self, object: &str, reason: &str, note: &str) -> bool {
-        let key = (object.to_owned(), format!("{reason} {note}"));
-        let is_news = !self.told.contains_key(&key);
-        self.told.entry(key).or_insert_with(Instant::now);
-        is_news
-    }
-
     async fn write(&mut self, claim: &NodeClaim, why: &KeptReason, context: &Context) -> bool {
         let name = claim.name_any();
         let is_recent = self
             .written
-            .get(&name)
+            .get(&*name)
             .is_some_and(|at| at.elapsed() < REWRITE_AFTER);
         let Some(wanted) = said(claim, why, is_recent, clock::now()) else {
             return false;
@@ -149,7 +187,7 @@ impl Teller {
         if context.stores.nodeclaims.is_behind(claim) {
             return false;
         }
-        self.written.insert(name, Instant::now());
+        self.written.insert(name.into(), Instant::now());
         let api: Api<NodeClaim> = Api::all(context.client.clone());
         match patch::write(&api, claim, &wanted).await {
             Err(error) if !error.is_conflict() && !error.is_not_found() => {
@@ -160,36 +198,22 @@ impl Teller {
         }
         true
     }
+}
 
-    /// Says on each pool for which reasons its budgets allow nothing now, and until when.
-    pub async fn tell_budgets(&mut self, snapshot: &Snapshot, context: &Context, now: Timestamp) {
-        for pool in &snapshot.pools {
-            let counted = snapshot.nodes.iter().filter(|node| {
-                node.pool.as_ref() == Some(&pool.name) && node.is_managed() && node.is_initialized
-            });
-            let total = u32::try_from(counted.count()).unwrap_or(u32::MAX);
-            for reason in REASONS {
-                let allowed = allowed_now(pool, snapshot, reason, now);
-                let labels = AllowedLabels {
-                    nodepool: pool.name.to_string(),
-                    reason: reason_name(reason),
-                };
-                context.metrics.disruption.allow(&labels, allowed);
-            }
-            let note = closed(&pool.disruption.budgets, total, now);
-            let object = context
-                .stores
-                .nodepools
-                .get(&ObjectRef::<NodePool>::new(&pool.name));
-            let (Some(note), Some(object)) = (note, object) else {
-                continue;
-            };
-            let reason = event::DISRUPTION_BLOCKED;
-            if self.is_news(&object.uid().unwrap_or_default(), reason, &note) {
-                tracing::info!(nodepool = %pool.name, %note, "disruption blocked");
-                context.events.normal(&*object, reason, &note).await;
-            }
-        }
+/// What was told, by hash, and when.
+#[derive(Debug, Default)]
+struct Told(HashMap<u64, Instant>);
+
+impl Told {
+    fn is_news(&mut self, object: &str, reason: &str, note: &str) -> bool {
+        let key = hash_of(&(object, reason, note));
+        let is_news = !self.0.contains_key(&key);
+        self.0.entry(key).or_insert_with(Instant::now);
+        is_news
+    }
+
+    fn forget_old(&mut self) {
+        self.0.retain(|_, at| at.elapsed() < REPEAT_AFTER);
     }
 }
 
@@ -229,103 +253,9 @@ fn ends_soon(why: &KeptReason, now: Timestamp) -> bool {
     end.is_some_and(|end| end.duration_since(now) < SAID_FROM)
 }
 
-/// For which reasons the budgets allow nothing of `total` nodes, and until when; none when they allow something for each.
-/// Pure.
-fn closed(budgets: &[Budget], total: u32, now: Timestamp) -> Option<String> {
-    let is_closed =
-        |reason: &DisruptionReason| allowed_disruptions(budgets, total, *reason, now) == 0;
-    let reasons: Vec<DisruptionReason> = REASONS.into_iter().filter(is_closed).collect();
-    if total == 0 || reasons.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = reasons.iter().map(|it| it.as_str()).collect();
-    let until = match reopens(budgets, total, &reasons, now) {
-        Some(at) => format!("until {at}"),
-        None => "until the budgets are changed".to_owned(),
-    };
-    Some(format!(
-        "disruption budgets allow no node to go for {} {until}",
-        names.join(", ")
-    ))
-}
-
-/// The first end of a window after which one of the reasons is free again.
-fn reopens(
-    budgets: &[Budget],
-    total: u32,
-    reasons: &[DisruptionReason],
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let mut ends: Vec<Timestamp> = budgets
-        .iter()
-        .filter_map(|budget| match &budget.window {
-            BudgetWindow::Scheduled { schedule, duration } => {
-                let opened = schedule.next_after(now.checked_sub(*duration).ok()?)?;
-                opened.checked_add(*duration).ok()
-            }
-            BudgetWindow::Always | BudgetWindow::Invalid { .. } => None,
-        })
-        .filter(|end| *end > now)
-        .collect();
-    ends.sort_unstable();
-    let is_open = |at: &Timestamp| {
-        reasons
-            .iter()
-            .any(|reason| allowed_disruptions(budgets, total, *reason, *at) > 0)
-    };
-    ends.into_iter().find(is_open)
-}
-
 #[cfg(test)]
 mod tests {
-    use kerf_core::disruption::budget::BudgetNodes;
-    use kerf_core::disruption::cron::Cron;
-
     use super::*;
-
-    fn budget(nodes: u32, reasons: &[DisruptionReason], window: Option<(&str, i64)>) -> Budget {
-        Budget {
-            nodes: BudgetNodes::Count(nodes),
-            reasons: reasons.to_vec(),
-            window: match window {
-                None => BudgetWindow::Always,
-                Some((schedule, hours)) => BudgetWindow::Scheduled {
-                    schedule: Cron::parse(schedule).unwrap(),
-                    duration: SignedDuration::from_hours(hours),
-                },
-            },
-        }
-    }
-
-    #[test]
-    fn a_budget_of_zero_says_until_when_it_blocks() {
-        let now = "2026-08-20T10:00:00Z".parse().unwrap();
-        let drifted = [DisruptionReason::Drifted];
-        for (budgets, expected) in [
-            (vec![budget(1, &[], None)], None),
-            (
-                vec![budget(0, &[], None)],
-                Some("Underutilized, Empty, Drifted until the budgets are changed"),
-            ),
-            (
-                vec![budget(0, &[], Some(("0 9 * * *", 8))), budget(5, &[], None)],
-                Some("Underutilized, Empty, Drifted until 2026-08-20T17:00:00Z"),
-            ),
-            (
-                vec![budget(0, &drifted, None)],
-                Some("Drifted until the budgets are changed"),
-            ),
-            (vec![budget(0, &[], Some(("0 1 * * *", 8)))], None),
-        ] {
-            let note = closed(&budgets, 10, now);
-
-            match expected {
-                None => assert_eq!(note, None),
-                Some(expected) => assert!(note.unwrap().ends_with(expected)),
-            }
-        }
-        assert_eq!(closed(&[budget(0, &[], None)], 0, now), None);
-    }
 
     #[test]
     fn a_reason_is_written_once_and_a_changed_number_in_it_not_at_once() {
@@ -349,11 +279,11 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once_and_another_reason_at_once() {
-        let mut teller = Teller::default();
+        let mut told = Told::default();
 
-        assert!(teller.is_news("a", "Unconsolidatable", "x"));
-        assert!(!teller.is_news("a", "Unconsolidatable", "x"));
-        assert!(teller.is_news("a", "Unconsolidatable", "y"));
-        assert!(teller.is_news("b", "Unconsolidatable", "x"));
+        assert!(told.is_news("a", "Unconsolidatable", "x"));
+        assert!(!told.is_news("a", "Unconsolidatable", "x"));
+        assert!(told.is_news("a", "Unconsolidatable", "y"));
+        assert!(told.is_news("b", "Unconsolidatable", "x"));
     }
 }

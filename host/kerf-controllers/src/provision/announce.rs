@@ -23,6 +23,8 @@ const REPEAT_AFTER: Duration = Duration::from_secs(300);
 const REFUSALS_PER_PLAN_MAX: usize = 100;
 /// Explanations that are remembered; beyond, all are forgotten and may be repeated.
 const REMEMBERED_MAX: usize = 20_000;
+/// Room that is kept for more of them.
+const SPARE_MAX: usize = 1_000;
 
 /// Remembers what was told.
 #[derive(Debug)]
@@ -111,6 +113,10 @@ impl Announcer {
     fn forget_old(&mut self) {
         self.told
             .retain(|_, told_at| told_at.elapsed() < REPEAT_AFTER);
+        // Room for the pods of a fleet that has just started would stay for ever.
+        if self.told.capacity() > SPARE_MAX + 4 * self.told.len() {
+            self.told.shrink_to(2 * self.told.len());
+        }
         if self.told.len() > REMEMBERED_MAX {
             self.told.clear();
         }

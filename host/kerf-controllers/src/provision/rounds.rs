@@ -146,7 +146,7 @@ fn ask(
     let prices = consult_prices(registry, snapshot, &mut preferences, occasion);
     report_prices(&prices, snapshot, told);
     let mut rounds = ROUNDS_MAX;
-    let mut agreed = None;
+    let (mut agreed, mut said) = (None, None);
     if let Some(draft) = draft.filter(|_| has_selection(registry, snapshot)) {
         while rounds > 1 {
             rounds -= 1;
@@ -154,6 +154,7 @@ fn ask(
             let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
             report(&consultation, &plan, told);
             if !consultation.is_changed {
+                said = Some((plan.new_claims.clone(), consultation));
                 agreed = Some(plan);
                 break;
             }
@@ -161,8 +162,14 @@ fn ask(
     }
     let mut plan = make(&preferences, agreed);
     for round in 1..=rounds {
-        let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
-        report(&consultation, &plan, told);
+        // Most plans are the very draft: what was said of that needs not be asked again.
+        let known = said.take().filter(|(claims, _)| *claims == plan.new_claims);
+        let consultation = known.map(|(_, consultation)| consultation);
+        let consultation = consultation.unwrap_or_else(|| {
+            let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
+            report(&consultation, &plan, told);
+            consultation
+        });
         if !consultation.is_changed || round == rounds {
             withhold(&mut plan, &consultation, &prices);
             break;

@@ -13,8 +13,8 @@ use crate::disruption::settings::DisruptionSettings;
 use crate::ids::{NodeClaimName, NodePoolName, PodUid};
 use crate::node::Node;
 use crate::plan::PlacementTarget;
-use crate::pod::{Pod, PodPhase};
-use crate::resources::{PODS, Resources};
+use crate::pod::Pod;
+use crate::resources::Resources;
 use crate::snapshot::Snapshot;
 use crate::taint::TaintEffect;
 
@@ -190,7 +190,7 @@ impl Check<'_> {
                 continue;
             };
             let arrivals = arriving.entry(target.clone()).or_default();
-            arrivals.add(&with_one_pod(&promise.pod));
+            arrivals.add(&promise.pod.spec.requests.with_one_pod());
             self.place(target, &promise.pod, arrivals)
                 .map_err(|why| Invalid::Scheduling {
                     pod: shown(&promise.pod),
@@ -221,13 +221,7 @@ impl Check<'_> {
             return Err(format!("it has got the taint {}", taint.key));
         }
         let mut room = node.allocatable.clone();
-        for pod in node
-            .pods
-            .iter()
-            .filter(|pod| pod.phase != PodPhase::Terminal)
-        {
-            room.subtract(&with_one_pod(pod));
-        }
+        room.subtract(&node.pods.held().requests);
         match arrivals
             .iter()
             .find(|(name, amount)| room.amount(name) < *amount)
@@ -236,12 +230,6 @@ impl Check<'_> {
             None => Ok(()),
         }
     }
-}
-
-fn with_one_pod(pod: &Pod) -> Resources {
-    let requests = pod.spec.requests.clone();
-    let pods = requests.pods().max(1);
-    requests.with(PODS, pods)
 }
 
 fn shown(pod: &Pod) -> String {

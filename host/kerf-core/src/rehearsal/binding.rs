@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::labels;
 use crate::node::Node;
 use crate::plan::{PlacementTarget, Plan, PlannedClaim};
-use crate::pod::{DaemonPod, Pod, PodPhase, PodSpec};
+use crate::pod::{Pod, PodPhase, PodSpec};
 use crate::requirements::{Requirements, Undefined};
 use crate::resources::Resources;
-use crate::schedule::{belonging, outstanding_on, strict_terms};
+use crate::schedule::{Daemons, outstanding_on, strict_terms};
 use crate::snapshot::Snapshot;
 use crate::taint::{Taint, first_untolerated};
 
@@ -112,11 +112,12 @@ impl<'a> Stage<'a> {
             hosts: plan.new_claims.iter().filter_map(Host::to_make).collect(),
             zones: BTreeMap::new(),
         };
+        let daemons = Daemons::of(&snapshot.daemon_pods);
         for node in &snapshot.nodes {
             let Some(target) = target(node).and_then(|target| targets.get(&target).copied()) else {
                 continue;
             };
-            let mut host = Host::existing(node, &snapshot.daemon_pods);
+            let mut host = Host::existing(node, &daemons);
             if let Some(there) = fixed.get(target) {
                 host.free.subtract(there);
             }
@@ -246,7 +247,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    fn existing(node: &'a Node, daemons: &[DaemonPod]) -> Self {
+    fn existing(node: &'a Node, daemons: &Daemons<'_>) -> Self {
         let mut free = node.allocatable.clone();
         for pod in node
             .pods
@@ -255,7 +256,7 @@ impl<'a> Host<'a> {
         {
             free.subtract(&pod.spec.requests);
         }
-        free.subtract(&outstanding_on(node, &belonging(node, daemons)));
+        free.subtract(&outstanding_on(node, &daemons.belonging(node)));
         Self {
             has: Has::Labels(node),
             taints: node.effective_taints().collect(),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::daemon::with_one_pod;
 use super::domains::{Domains, KeyId};
 use super::sets::{SetId, SetTable};
 use super::taints::{TaintTable, TolerationsId};
@@ -167,7 +166,7 @@ impl ClassTable {
 
 impl ClassContext<'_> {
     fn class(&mut self, namespace: &Arc<str>, spec: &Arc<PodSpec>) -> Class {
-        let mut requests = with_one_pod(&spec.requests);
+        let mut requests = spec.requests.with_one_pod();
         let request = self.resources.vector(&requests);
         for volume in &spec.volumes {
             if let Some(attachment) = &volume.attachment {

@@ -6,7 +6,7 @@ use crate::labels;
 use crate::node::Node;
 use crate::node_pool::NodePool;
 use crate::planted::{self, Bug};
-use crate::pod::{DaemonPod, HostPort, OwnerKind, PodPhase, PodSpec};
+use crate::pod::{DaemonPod, HostPort, PodSpec};
 use crate::requirements::{Requirements, Undefined};
 use crate::resources::Resources;
 use crate::schedule::pool::type_meets;
@@ -48,7 +48,7 @@ impl DaemonLoad {
             let terms = terms
                 .filter(|term| template.is_compatible(term, Undefined::WellKnownAllowed))
                 .collect::<Vec<_>>();
-            let requests = resources.vector(&with_one_pod(&daemon.spec.requests));
+            let requests = resources.vector(&daemon.spec.requests.with_one_pod());
             (!terms.is_empty()).then(|| PoolDaemon {
                 terms,
                 requests,
@@ -128,40 +128,42 @@ impl TypeDaemons<'_> {
     }
 }
 
-/// The daemons that belong on an existing node, whether they are there yet or not.
-pub(crate) fn belonging<'d>(node: &Node, daemons: &'d [DaemonPod]) -> Vec<&'d DaemonPod> {
-    let taints: Vec<Taint> = node.effective_taints().cloned().collect();
-    let belongs = |daemon: &&DaemonPod| {
-        tolerates(&daemon.spec, &taints)
-            && strict_terms(&daemon.spec)
-                .iter()
-                .any(|term| node.meets(term))
-    };
-    daemons.iter().filter(belongs).collect()
+/// Daemons with the requirement sets of which a node must meet one.
+#[derive(Debug)]
+pub(crate) struct Daemons<'d>(Vec<(&'d DaemonPod, Vec<Requirements>)>);
+
+impl<'d> Daemons<'d> {
+    pub(crate) fn of(daemons: &'d [DaemonPod]) -> Self {
+        let daemons = daemons.iter();
+        Self(daemons.map(|it| (it, strict_terms(&it.spec))).collect())
+    }
+
+    /// Those that belong on an existing node, whether they are there yet or not.
+    pub(crate) fn belonging(&self, node: &Node) -> Vec<&'d DaemonPod> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let taints: Vec<Taint> = node.effective_taints().cloned().collect();
+        let belongs = |(daemon, terms): &&(&DaemonPod, Vec<Requirements>)| {
+            tolerates(&daemon.spec, &taints) && terms.iter().any(|term| node.meets(term))
+        };
+        let belonging = self.0.iter().filter(belongs);
+        belonging.map(|(daemon, _)| *daemon).collect()
+    }
 }
 
 /// What daemons will still take from an existing node: those that belong there less those that are there.
 pub(crate) fn outstanding_on(node: &Node, belonging: &[&DaemonPod]) -> Resources {
     let mut outstanding = Resources::default();
+    if belonging.is_empty() {
+        return outstanding;
+    }
     for daemon in belonging {
-        outstanding.add(&with_one_pod(&daemon.spec.requests));
+        outstanding.add(&daemon.spec.requests.with_one_pod());
     }
-    let there = node
-        .pods
-        .iter()
-        .filter(|pod| pod.spec.owner == OwnerKind::DaemonSet && pod.phase != PodPhase::Terminal);
-    for pod in there {
-        outstanding.subtract(&with_one_pod(&pod.spec.requests));
-    }
+    outstanding.subtract(&node.pods.held().by_daemons);
     outstanding.clear_negatives();
     outstanding
-}
-
-/// Requests with the pod itself counted.
-pub(super) fn with_one_pod(requests: &Resources) -> Resources {
-    requests
-        .clone()
-        .with(crate::resources::PODS, requests.pods().max(1))
 }
 
 /// `nodeSelector` with each of the required terms: one of the sets must hold.

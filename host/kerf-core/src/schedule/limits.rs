@@ -44,8 +44,8 @@ impl Remaining {
             nodes.filter(|node| node.pool.as_ref() == Some(&pool.name) && counts(node))
         };
         let mut used = Resources::default();
-        for node in of_pool() {
-            used.add(&node.capacity);
+        if pool.limits.iter().next().is_some() {
+            of_pool().for_each(|node| used.add(&node.capacity));
         }
         let left = |(place, name): (usize, &str)| {
             Some((
@@ -53,13 +53,13 @@ impl Remaining {
                 pool.limits.bound(name)?.saturating_sub(used.amount(name)),
             ))
         };
-        let count = i64::try_from(of_pool().count()).unwrap_or(i64::MAX);
+        let count = || i64::try_from(of_pool().count()).unwrap_or(i64::MAX);
         Self {
             places: resources.names().enumerate().filter_map(left).collect(),
             nodes: pool
                 .limits
                 .bound(NODES)
-                .map(|bound| bound.saturating_sub(count)),
+                .map(|bound| bound.saturating_sub(count())),
         }
     }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::class::Class;
-use super::daemon::{belonging, outstanding_on, with_one_pod};
+use super::daemon::{Daemons, outstanding_on};
 use super::domains::{Domains, KeyId};
 use super::sets::{SetId, SetTable};
 use super::shelf::Shelf;
@@ -60,15 +60,12 @@ impl Nodes {
         domains: &mut Domains,
         order: NodeOrder<'_>,
     ) -> Self {
-        let mut sorted: Vec<&Arc<Node>> = snapshot.nodes.iter().collect();
-        sorted.sort_by_cached_key(|node| {
-            (
-                !node.is_initialized,
-                node.name.is_none(),
-                order(node),
-                node.display_name().to_owned(),
-            )
-        });
+        let rank = |node: &Node| (!node.is_initialized, node.name.is_none(), order(node));
+        let nodes = snapshot.nodes.iter();
+        let ranked = nodes.map(|node| (rank(node), node.display_name(), node));
+        let mut sorted: Vec<_> = ranked.collect();
+        sorted.sort_by_key(|(rank, name, _)| (*rank, *name));
+        let daemons = Daemons::of(&snapshot.daemon_pods);
         let keys: Vec<KeyId> = domains.keys().collect();
         let mut nodes = Self {
             entries: Vec::new(),
@@ -80,9 +77,9 @@ impl Nodes {
             without_key: vec![Bits::default(); keys.len()],
             compatible: FxHashMap::default(),
         };
-        for (idx, node) in sorted.into_iter().enumerate() {
+        for (idx, (_, _, node)) in sorted.into_iter().enumerate() {
             let mut entry = NodeEntry::new(node, taints, &keys, domains);
-            let daemons = belonging(node, &snapshot.daemon_pods);
+            let daemons = daemons.belonging(node);
             // Who comes later than its daemons must leave them their ports.
             let of_daemons = daemons.iter().flat_map(|it| &it.spec.host_ports);
             entry.ports.extend(of_daemons);
@@ -267,11 +264,11 @@ impl NodeEntry {
             attachments: BTreeMap::new(),
             domains,
         };
-        for pod in node
-            .pods
-            .iter()
-            .filter(|pod| pod.phase != PodPhase::Terminal)
-        {
+        if !node.pods.held().has_attachments {
+            return entry;
+        }
+        let staying = |pod: &&Arc<Pod>| pod.phase != PodPhase::Terminal;
+        for pod in node.pods.iter().filter(staying) {
             entry.ports.extend(&pod.spec.host_ports);
             entry.attach(&pod.spec);
         }
@@ -332,11 +329,8 @@ pub(super) fn conflicts(wanted: &[HostPort], taken: &[HostPort]) -> bool {
 /// What new pods can use: allocatable less the pods that are there and the daemons that will come.
 fn free_on(node: &Node, daemons: &[&DaemonPod], resources: &ResourceIndex) -> Vector {
     let mut free = node.allocatable.clone();
-    let weighs = |pod: &&Arc<Pod>| {
-        pod.phase != PodPhase::Terminal && !planted::is_on(Bug::BoundPodsWeightless)
-    };
-    for pod in node.pods.iter().filter(weighs) {
-        free.subtract(&with_one_pod(&pod.spec.requests));
+    if !planted::is_on(Bug::BoundPodsWeightless) {
+        free.subtract(&node.pods.held().requests);
     }
     free.subtract(&outstanding_on(node, daemons));
     resources.vector(&free)

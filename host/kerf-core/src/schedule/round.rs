@@ -330,7 +330,9 @@ fn resource_index(
 /// Makes the groups by which anti-affinity of bound pods keeps others away.
 fn groups_of_bound_pods<'a>(snapshot: &'a Snapshot, ctx: &mut ClassContext<'_>) -> BoundOwners<'a> {
     let mut groups = FxHashMap::default();
-    for pod in snapshot.nodes.iter().flat_map(|node| &node.pods) {
+    let nodes = snapshot.nodes.iter();
+    let nodes = nodes.filter(|node| node.pods.held().has_anti_affinity);
+    for pod in nodes.flat_map(|node| &node.pods) {
         let spec = &pod.spec;
         let key = (&*pod.namespace, Arc::as_ptr(spec));
         if pod.phase == PodPhase::Terminal
@@ -356,8 +358,10 @@ fn zones_of_nodes(pool: &NodePool, snapshot: &Snapshot) -> BTreeMap<Arc<str>, u3
         .iter()
         .filter(|node| node.pool.as_ref() == Some(&pool.name) && node.is_active())
     {
-        if let Some(zone) = node.zone() {
-            *zones.entry(Arc::from(zone)).or_default() += 1;
+        let Some(zone) = node.zone() else { continue };
+        match zones.get_mut(zone) {
+            Some(count) => *count += 1,
+            None => drop(zones.insert(Arc::from(zone), 1)),
         }
     }
     zones

@@ -1,6 +1,6 @@
 //! How long pods wait: until kerf has decided, until they are bound, and until they run.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
@@ -18,6 +18,7 @@ use super::stage::{Stage, Waiting, stage};
 use crate::hash_of::hash_of;
 use crate::metrics::DURATION_BUCKETS;
 use crate::metrics::summary::Summary;
+use crate::stages::Stages;
 
 /// Namespace and name.
 type PodLabels = Vec<(&'static str, String)>;
@@ -37,7 +38,7 @@ pub(super) struct PodTimes {
 /// By a hash of the uid.
 #[derive(Debug, Default)]
 struct Known {
-    stages: HashMap<u64, Stage>,
+    stages: Stages,
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -110,14 +111,14 @@ impl PodTimes {
     pub(super) fn forget(&self, pod: &Pod) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let key = key(pod);
-        known.stages.remove(&key);
+        known.stages.remove(key);
         known.waiting.remove(&key);
     }
 
     /// Forgets the pods that are not among these.
     pub(super) fn retain(&self, keys: &HashSet<u64>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.stages.retain(|key, _| keys.contains(key));
+        known.stages.retain(keys);
         known.waiting.retain(|key, _| keys.contains(key));
     }
 
@@ -201,7 +202,7 @@ impl Known {
     ) {
         let key = key(pod);
         let (stage, at) = stage(pod);
-        let before = self.stages.insert(key, stage);
+        let before = self.stages.insert(key, stage as u8);
         let Some(created) = pod.metadata.creation_timestamp.as_ref().map(|it| it.0) else {
             return;
         };
@@ -216,7 +217,7 @@ impl Known {
         });
         if let Some(before) = before {
             for passed in [Stage::Bound, Stage::Started] {
-                let at = at[passed as usize].filter(|_| before < passed && passed <= stage);
+                let at = at[passed as usize].filter(|_| before < passed as u8 && passed <= stage);
                 if let Some(at) = at {
                     let since = |then| at.duration_since(then).as_secs_f64().max(0.0);
                     reached(passed, since(created), waiting.planned.map(since));
