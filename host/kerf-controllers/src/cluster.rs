@@ -81,14 +81,11 @@ impl SharedCluster {
         }
     }
 
-    /// Forgets the events of all other nodes, once they are as many as these.
+    /// Forgets the events of all other nodes: names come from addresses, and addresses are used again.
     fn forget_pod_events(&self, nodes: &[Arc<Node>]) {
-        let mut events = self.pod_events();
-        if events.len() > 2 * nodes.len() {
-            let names = nodes.iter().filter_map(|node| node.name.as_ref());
-            let known: HashSet<&str> = names.map(|it| it.as_str()).collect();
-            events.retain(|node, _| known.contains(&**node));
-        }
+        let names = nodes.iter().filter_map(|node| node.name.as_ref());
+        let known: HashSet<&str> = names.map(|it| it.as_str()).collect();
+        self.pod_events().retain(|node, _| known.contains(&**node));
     }
 
     fn pod_events(&self) -> MutexGuard<'_, HashMap<Box<str>, Timestamp>> {

@@ -17,6 +17,7 @@ use crate::capacity_buffer::Buffers;
 use crate::clock;
 use crate::cloud::Cloud;
 use crate::cluster::SharedCluster;
+use crate::compute::compute;
 use crate::disruption::networks::Networks;
 use crate::events::Events;
 use crate::failpoint;
@@ -110,11 +111,11 @@ impl Context {
     /// The cluster as it is now, with stock and prices as they were last read.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        let snapshot = self.cluster.snapshot(
-            &self.evaluated().catalog,
-            self.settings.planning,
-            clock::now(),
-        );
+        let (evaluated, planning) = (self.evaluated(), self.settings.planning);
+        let snapshot = compute(|| {
+            self.cluster
+                .snapshot(&evaluated.catalog, planning, clock::now())
+        });
         self.metrics
             .state_nodes
             .set(i64::try_from(snapshot.nodes.len()).unwrap_or(i64::MAX));

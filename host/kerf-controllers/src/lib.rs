@@ -15,6 +15,7 @@ pub mod capacity_buffer;
 pub mod clock;
 pub mod cloud;
 pub mod cluster;
+mod compute;
 pub mod context;
 pub mod disruption;
 pub mod draft;

@@ -14,6 +14,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::TypeList;
 use kerf_cloud::provider::class::{ResolveProblem, ResolvedNodeClass};
 use kerf_core::ids::ZoneId;
+use kerf_core::instance_type::{CapacityType, InstanceType, Offering};
 use kube::{Api, ResourceExt};
 
 use crate::adoption;
@@ -42,6 +43,29 @@ pub struct ClassState {
     pub free_ips: BTreeMap<ZoneId, u64>,
     /// Whether zones are kept in balance before prices are compared.
     pub is_zone_balanced: bool,
+}
+
+impl ClassState {
+    /// Whether nodes of it would be what nodes of the other are. Stock, prices and free addresses come and go.
+    #[must_use]
+    pub fn offers_the_same(&self, other: &Self) -> bool {
+        self.hash == other.hash
+            && is_sold_alike(&self.instance_types, &other.instance_types)
+            && (Arc::ptr_eq(&self.resolved, &other.resolved) || self.resolved == other.resolved)
+    }
+}
+
+/// Whether both have the same types in the same zones.
+fn is_sold_alike(one: &TypeList, other: &TypeList) -> bool {
+    fn place(it: &Offering) -> (&ZoneId, CapacityType) {
+        (&it.zone, it.capacity_type)
+    }
+    let is_alike = |(one, other): (&Arc<InstanceType>, &Arc<InstanceType>)| {
+        let places = one.offerings.iter().map(place);
+        Arc::ptr_eq(one, other)
+            || (one.name == other.name && places.eq(other.offerings.iter().map(place)))
+    };
+    Arc::ptr_eq(one, other) || (one.len() == other.len() && one.iter().zip(&**other).all(is_alike))
 }
 
 /// The classes that were looked at: usable ones, and why the others are not.

@@ -24,6 +24,7 @@ use kube::ResourceExt;
 
 use crate::capacity_buffer;
 use crate::clock;
+use crate::compute::compute;
 use crate::context::Context;
 use crate::metrics::zones::by_effective_zone;
 use crate::provision::announce::Announcer;
@@ -99,7 +100,7 @@ async fn plan(homes: &Homes, planned: &Planned, context: &Context) -> (Plan, Hom
         .note_planned(pods.map(|pod| pod.uid.clone()));
     metrics.pending(&by_effective_zone(&snapshot.pending_pods));
     let run = metrics.begin(snapshot.pending_pods.len(), clock::now());
-    let mut plan = rounds::plan(&snapshot, homes, context, "provision", clock::now());
+    let mut plan = compute(|| rounds::plan(&snapshot, homes, context, "provision", clock::now()));
     let held = planned.hold_back(&mut plan, homes, &snapshot, clock::now());
     drop(run);
     measure(&plan, started.elapsed().as_secs_f64(), context);

@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use self::looked::Looked;
 use crate::clock;
+use crate::compute::compute;
 use crate::context::Context;
 use crate::disruption::drift::{self, Drift, Verdict, Wanted};
 use crate::disruption::networks::Network;
@@ -55,9 +56,9 @@ async fn pass(
     now: Timestamp,
 ) -> Option<Duration> {
     let surroundings = Surroundings::read(context);
-    let are_same = before.as_ref().is_some_and(|it| it.is_same(&surroundings));
+    let are_same = before.as_ref().is_some_and(|it| surroundings.is_same(it));
     looked.begin(are_same, now);
-    let (changes, is_any_behind) = look(context, looked, &surroundings, now);
+    let (changes, is_any_behind) = compute(|| look(context, looked, &surroundings, now));
     *before = Some(surroundings);
     let writes = changes.into_iter().filter_map(|(name, version, standing)| {
         let claim = context.stores.nodeclaims.get(&name)?;
@@ -141,16 +142,28 @@ impl Surroundings {
             let version = |it: &Pool| it.0.resource_version();
             a.0 == b.0 && version(a.1) == version(b.1)
         };
+        // Each plan reads the classes anew, mostly to find what was there before.
         let is_same_class = |(name, class): (&String, &Arc<ClassState>)| {
             let theirs = other.classes.get(name);
-            theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, class))
+            theirs.is_some_and(|theirs| theirs.offers_the_same(class))
         };
         self.pools.len() == other.pools.len()
             && self.pools.iter().zip(&other.pools).all(is_same_pool)
             && self.classes.len() == other.classes.len()
             && self.classes.iter().all(is_same_class)
-            && Arc::ptr_eq(&self.networks, &other.networks)
+            && self.shows_networks_of(other)
             && self.policies == other.policies
+    }
+
+    /// Whether no instance of which something was known before is in another network. One that is new is looked at when its
+    /// claim says so.
+    fn shows_networks_of(&self, before: &Self) -> bool {
+        let is_other = |(id, network): (&String, &Network)| {
+            let known = before.networks.get(id);
+            known.is_some_and(|known| known != network)
+        };
+        Arc::ptr_eq(&self.networks, &before.networks)
+            || (!before.networks.is_empty() && !self.networks.iter().any(is_other))
     }
 
     fn read(context: &Context) -> Self {

@@ -316,3 +316,24 @@ fn a_claim_of_another_provider_never_drifts() {
 
     assert_eq!(case.judge(), Verdict::Current);
 }
+
+/// Each plan reads stock anew, and all claims of a large fleet were looked at again after each.
+#[test]
+fn stock_that_was_read_anew_is_another_class_only_where_something_else_is_sold() {
+    let (before, mut now) = (class(), class());
+    let mut type_ = sold("ecs.g7.large", "h", CapacityType::OnDemand);
+    type_.offerings[0].unavailable = None;
+    now.instance_types = Arc::new(vec![Arc::new(type_)]);
+    now.free_ips.insert("h".into(), 7);
+    assert!(now.offers_the_same(&before));
+
+    let elsewhere = sold("ecs.g7.large", "i", CapacityType::OnDemand);
+    for types in [vec![elsewhere], vec![]] {
+        let types = types.into_iter().map(Arc::new).collect();
+        now.instance_types = Arc::new(types);
+        assert!(!now.offers_the_same(&before));
+    }
+    let mut other_image = class();
+    Arc::make_mut(&mut other_image.resolved).images[0] = image_of("m-2");
+    assert!(!other_image.offers_the_same(&before));
+}
