@@ -13,6 +13,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::disruption::{KeptKind, KeptNode, KeptReason};
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
@@ -127,6 +128,8 @@ impl Teller {
         if let Some(version) = version_of(&*claim) {
             self.settle(node_claim, version, why);
         }
+        // It was read, which takes a while, and others may be many.
+        yield_now().await;
         false
     }
 
