@@ -38,7 +38,7 @@ const SAID_FROM: SignedDuration = SignedDuration::from_secs(60);
 const BURST: u32 = 100;
 /// After that, one in this time. Of a fleet of thousands each may have something else to say at once, in three requests each,
 /// and nobody waits for it: launches and deletions go at the same API server.
-const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// What the newest decision kept, and why.
 pub type Kept = Arc<[KeptNode]>;
