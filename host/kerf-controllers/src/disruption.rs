@@ -1,8 +1,8 @@
 //! Disruption: nodes that are not worth their price, or not what they should be, are removed or replaced.
 //!
 //! The decision is `kerf_core::disruption`'s; here it is carried out. One loop: move running commands on ([`running`],
-//! [`step`], [`execute`]), take away what nobody carries out ([`leftovers`]), decide ([`decide`]), start what was
-//! decided, and say why the rest stays ([`tell`]). What drifts is found in [`conditions`] and [`drift`].
+//! [`step`], [`execute`]), take away what nobody carries out ([`leftovers`]), decide ([`decide`]), and start what was
+//! decided. Another says why the rest stays ([`tell`]). What drifts is found in [`conditions`] and [`drift`].
 
 pub mod conditions;
 pub mod decide;
@@ -76,7 +76,7 @@ pub async fn run(kept: watch::Sender<Kept>, context: Arc<Context>) {
 }
 
 struct Pass {
-    /// What the decision took, without what it led to.
+    /// What the decision took, without what it led to; with that, where something of it failed.
     took: Duration,
     /// After which time alone another is due.
     pause: Duration,
@@ -91,9 +91,8 @@ async fn pass(
 ) -> Pass {
     let (now, started) = (clock::now(), Instant::now());
     let poll = context.settings.disruption_poll;
-    let decided = decided(context, now).await;
-    let took = started.elapsed();
-    let Some(Decided { snapshot, decision }) = decided else {
+    let Some(Decided { snapshot, decision }) = decided(context, now).await else {
+        let took = started.elapsed();
         return Pass { took, pause: poll };
     };
     let Decision {
@@ -109,10 +108,14 @@ async fn pass(
     let held = commands.candidates();
     ripe.retain(|command| !command.claims().any(|claim| held.contains(claim.as_str())));
     let ripe = decide::still_valid(ripe, context);
+    let mut took = started.elapsed();
     kept.send_replace(staying.into());
     teller.tell(&snapshot, context, now);
     drop(snapshot);
-    commands.start(ripe, context).await;
+    // The next decision would mostly be the same, and fail as this one did.
+    if !commands.start(ripe, context).await {
+        took = started.elapsed();
+    }
     let due = next.into_iter().chain(next_check).min();
     let pause = due.map_or(poll, |at| until(at, now).min(poll));
     Pass { took, pause }

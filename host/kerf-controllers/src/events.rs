@@ -34,7 +34,7 @@ const REPEAT_AFTER: SignedDuration = SignedDuration::from_secs(60);
 const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// Events that are remembered, a quarter of a kilobyte each: what repeats itself does so for some hundred objects at a time.
 /// Beyond that those that were not seen for a minute are forgotten, or else all, which costs no more than repeated events.
-const TOLD_MAX: usize = 2_048;
+const TOLD_MAX: usize = 4_096;
 
 /// Events that wait to be written. Whoever tells more than the API server takes waits here, for the sake of memory.
 const QUEUE_MAX: usize = 4_096;
@@ -150,15 +150,25 @@ impl Events {
     }
 
     /// As [`Self::publish`], for whoever may not wait: while too many events wait to be written, this one is left out.
-    pub fn offer(&self, type_: EventType, object: &ObjectReference, reason: &str, note: &str) {
+    /// Whether it was not.
+    pub fn offer(
+        &self,
+        type_: EventType,
+        object: &ObjectReference,
+        reason: &str,
+        note: &str,
+    ) -> bool {
         let Some(job) = self.job(type_, object, reason, note) else {
-            return;
+            return true;
         };
-        if let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.queue.try_send(job) {
-            // The next one is new.
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.remove(&job.key);
-        }
+        let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.queue.try_send(job)
+        else {
+            return true;
+        };
+        // The next one is new.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.remove(&job.key);
+        false
     }
 
     /// What is to be written of an event now, if anything.

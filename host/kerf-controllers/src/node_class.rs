@@ -51,8 +51,18 @@ impl ClassState {
     pub fn offers_the_same(&self, other: &Self) -> bool {
         self.hash == other.hash
             && is_sold_alike(&self.instance_types, &other.instance_types)
-            && (Arc::ptr_eq(&self.resolved, &other.resolved) || self.resolved == other.resolved)
+            && (Arc::ptr_eq(&self.resolved, &other.resolved)
+                || is_found_alike(&self.resolved, &other.resolved))
     }
+}
+
+/// Whether the selectors found the same, as far as nodes show it.
+fn is_found_alike(one: &ResolvedNodeClass, other: &ResolvedNodeClass) -> bool {
+    let vswitches = one.vswitches.iter().map(|it| &it.id);
+    let groups = one.security_groups.iter().map(|it| &it.id);
+    one.images == other.images
+        && vswitches.eq(other.vswitches.iter().map(|it| &it.id))
+        && groups.eq(other.security_groups.iter().map(|it| &it.id))
 }
 
 /// Whether both have the same types in the same zones.

@@ -27,7 +27,7 @@ struct Mapping {
 }
 
 /// What the kernel maps around a page that is touched lies within one mapping. Code that is used lies all over the program: of
-/// sixteen pages, five are touched. Two are four thousand mappings, of the 65,530 that a process may have.
+/// sixteen pages, five are touched. Two are four thousand mappings, of the 65,530 that a process may have. Where pages are larger, it is one.
 const WINDOW_BYTES: usize = 8 * 1024;
 
 /// The code and constants of this program that are as they are in its file.
@@ -45,8 +45,9 @@ impl CodePages {
         let mappings = mappings(&smaps).into_iter();
         let clean = mappings.filter(|it| it.is_clean_part_of(&program));
         let ranges: Vec<Range<usize>> = clean.map(|it| it.start..it.end).collect();
+        let window_bytes = WINDOW_BYTES.max(page_bytes(&smaps));
         for range in &ranges {
-            for window in windows(range).step_by(2) {
+            for window in windows(range, window_bytes).step_by(2) {
                 // Neighbours of different advice are mappings of their own; what it says about reading ahead does not matter
                 // for a file that the kernel has in its cache.
                 advise(&window, MmapAdvise::MADV_RANDOM)?;
@@ -68,11 +69,11 @@ impl CodePages {
 }
 
 /// The range in whole windows and what is left at both ends.
-fn windows(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+fn windows(range: &Range<usize>, bytes: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let (start, end) = (range.start, range.end);
-    let first = start / WINDOW_BYTES;
-    (first..end.div_ceil(WINDOW_BYTES)).map(move |idx| {
-        let window = idx * WINDOW_BYTES..(idx + 1) * WINDOW_BYTES;
+    let first = start / bytes;
+    (first..end.div_ceil(bytes)).map(move |idx| {
+        let window = idx * bytes..(idx + 1) * bytes;
         window.start.max(start)..window.end.min(end)
     })
 }
@@ -98,6 +99,15 @@ fn advise(range: &Range<usize>, advice: MmapAdvise) -> io::Result<()> {
     // debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
     // the same bytes again, and MADV_RANDOM changes no byte.
     unsafe { madvise(start, range.len(), advice) }.map_err(io::Error::from)
+}
+
+/// The size of a page, which is the first that the kernel tells; zero where it tells none.
+fn page_bytes(smaps: &str) -> usize {
+    let mut sizes = smaps
+        .lines()
+        .filter_map(|line| line.split_once("PageSize:"));
+    let kib = sizes.find_map(|(_, size)| size.trim().trim_end_matches("kB").trim().parse().ok());
+    kib.map_or(0, |kib: usize| kib * 1024)
 }
 
 /// What the kernel lists; a line that cannot be read belongs to nothing that is of interest here.
@@ -140,6 +150,7 @@ mod tests {
 
     const SMAPS: &str = "\
 00200000-00400000 r--p 00000000 fe:00 17 /bin/kerf
+KernelPageSize:        4 kB
 Rss:                6300 kB
 Anonymous:             0 kB
 Swap:                  0 kB
@@ -180,7 +191,7 @@ Rss:                 512 kB
 
     #[test]
     fn a_range_is_cut_at_whole_windows() {
-        let cut: Vec<Range<usize>> = windows(&(0x3000..0xa000)).collect();
+        let cut: Vec<Range<usize>> = windows(&(0x3000..0xa000), 0x2000).collect();
 
         assert_eq!(
             cut,
@@ -203,11 +214,16 @@ Rss:                 512 kB
 
         let pages = CodePages::find().unwrap();
 
-        let windows: usize = pages.0.iter().map(|it| windows(it).count()).sum();
+        let windows: usize = pages
+            .0
+            .iter()
+            .map(|it| windows(it, WINDOW_BYTES).count())
+            .sum();
         assert!(windows > 50, "{windows}");
         assert!(count() >= before + windows / 2, "{before} {}", count());
         pages.give_back().unwrap();
         pages.give_back().unwrap();
         assert_eq!(mappings(SMAPS).len(), 5);
+        assert_eq!((page_bytes(SMAPS), page_bytes("")), (4096, 0));
     }
 }

@@ -12,7 +12,7 @@
 
 mod asking;
 
-use crate::chain::{Chain, ChainError, Now, PolicyRun};
+use crate::chain::{Chain, ChainError, Now, PolicyRun, RunResult};
 use crate::registry::Registry;
 use crate::view::PoolView;
 use kerf_core::ids::NodePoolName;
@@ -46,6 +46,14 @@ pub struct Consultation {
     pub blocked: Vec<(usize, ChainError)>,
     /// What each policy did, by index of the claim.
     pub runs: Vec<(usize, PolicyRun)>,
+}
+
+impl Consultation {
+    /// Whether a policy gave no answer that it might give when it is asked again.
+    pub fn has_failures(&self) -> bool {
+        let mut runs = self.runs.iter();
+        !self.blocked.is_empty() || runs.any(|(_, run)| matches!(run.result, RunResult::Failed(_)))
+    }
 }
 
 /// Asks the policies of each claim's NodeClass and adds what they say to `preferences`. Blocks for as long as they take:

@@ -21,9 +21,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 
 /// Requests of a client that wait for an answer at the same time. Each has a connection of its own, which stays for a minute
-/// and a half and takes 55 KiB: a burst of a hundred launches left 6 MiB of them. At the 10 ms of an answer these are eight
-/// times the requests that the rate allows, and at 80 ms as many.
-const IN_FLIGHT_MAX: usize = 16;
+/// and a half and takes 55 KiB: a burst of a hundred launches left 6 MiB of them. At the 10 ms of an answer these are ten
+/// times the requests that the rate allows, and at 100 ms as many. Evictions, which a webhook may hold up, are half of them at most.
+const IN_FLIGHT_MAX: usize = 20;
 
 /// As [`IN_FLIGHT_MAX`], of a client that does one thing only. A hundred creations take 0.2 s then.
 const IN_FLIGHT_OF_ONE_MAX: usize = 8;

@@ -155,8 +155,8 @@ impl Surroundings {
             && self.policies == other.policies
     }
 
-    /// Whether no instance of which something was known before is in another network. One that is new is looked at when its
-    /// claim says so.
+    /// Whether no instance of which something was known before is in another network. One that is new is looked at with the
+    /// next of its claim.
     fn shows_networks_of(&self, before: &Self) -> bool {
         let is_other = |(id, network): (&String, &Network)| {
             let known = before.networks.get(id);

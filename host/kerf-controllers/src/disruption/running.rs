@@ -206,8 +206,8 @@ impl Commands {
         candidates.cloned().collect()
     }
 
-    /// Starts the commands; those whose first steps fail are taken back.
-    pub async fn start(&mut self, commands: Vec<Command>, context: &Context) {
+    /// Starts the commands; those whose first steps fail are taken back. Whether all of them go on.
+    pub async fn start(&mut self, commands: Vec<Command>, context: &Context) -> bool {
         let starts: Vec<_> = commands
             .into_iter()
             .map(|command| execute::start(command, context))
@@ -216,7 +216,10 @@ impl Commands {
             .buffer_unordered(CONCURRENCY)
             .collect()
             .await;
+        let goes_on = |it: &Option<Running>| it.as_ref().is_some_and(|it| it.failure.is_none());
+        let do_all = started.iter().all(goes_on);
         self.running.extend(started.into_iter().flatten());
+        do_all
     }
 
     /// Moves every command on by one step.

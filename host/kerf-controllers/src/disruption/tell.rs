@@ -51,6 +51,8 @@ pub async fn run(mut newest: watch::Receiver<Kept>, context: Arc<Context>) {
         let is_old = || newest.has_changed().unwrap_or(true);
         teller.tell(&kept, &is_old, &context).await;
     }
+    // Who decides has died, which is what the supervisor shall say.
+    std::future::pending::<()>().await;
 }
 
 /// Remembers what was told.
@@ -213,6 +215,10 @@ impl Told {
         let is_news = !self.0.contains_key(&key);
         self.0.entry(key).or_insert_with(Instant::now);
         is_news
+    }
+
+    fn forget(&mut self, object: &str, reason: &str, note: &str) {
+        self.0.remove(&hash_of(&(object, reason, note)));
     }
 
     fn forget_old(&mut self) {

@@ -20,7 +20,7 @@ use crate::patch::FIELD_MANAGER;
 use crate::provision::claim;
 
 /// Creates that are under way at the same time: enough to hide the API server's latency.
-const CONCURRENCY: usize = 16;
+const CONCURRENCY: usize = 8;
 /// Tries per claim. What is still not created is planned again in the next round.
 const TRIES: u32 = 3;
 /// Before a create is repeated.

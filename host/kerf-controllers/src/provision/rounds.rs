@@ -154,7 +154,10 @@ fn ask(
             let consultation = consult(registry, snapshot, &plan, &mut preferences, occasion);
             report(&consultation, &plan, told);
             if !consultation.is_changed {
-                said = Some((plan.new_claims.clone(), consultation));
+                // Who failed is asked once more: one failure may be bad luck.
+                if !consultation.has_failures() {
+                    said = Some((plan.new_claims.clone(), consultation));
+                }
                 agreed = Some(plan);
                 break;
             }

@@ -12,6 +12,7 @@ use kerf_api::names::{condition, event};
 use kerf_core::sabotage::{self, Sabotage};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, EvictParams};
+use tokio::sync::Semaphore;
 
 use crate::api_call::{bounded, has_code, is_conflict, is_not_found};
 use crate::clock;
@@ -29,9 +30,24 @@ const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// Refused pods that are remembered before those that are gone are looked for.
 const REMEMBERED: usize = 10_000;
 
-/// Pods whose eviction was refused, by uid.
-#[derive(Debug, Default)]
-pub struct Refusals(Mutex<HashMap<String, Refused>>);
+/// Evictions of all nodes that wait for an answer at the same time: a webhook that hangs must leave room for other requests.
+const ASKED_AT_ONCE_MAX: usize = 10;
+
+/// Pods whose eviction was refused.
+#[derive(Debug)]
+pub struct Refusals {
+    by_uid: Mutex<HashMap<String, Refused>>,
+    places: Semaphore,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self {
+            by_uid: Mutex::default(),
+            places: Semaphore::new(ASKED_AT_ONCE_MAX),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Refused {
@@ -52,7 +68,10 @@ pub async fn ask(pod: &Pod, node: &Node, context: &Context) -> SignedDuration {
         }),
         ..EvictParams::default()
     };
+    // The semaphore is never closed, and without it the pod is asked all the same.
+    let place = context.refusals.places.acquire().await;
     let answer = bounded(leave(pod, &params, context)).await;
+    drop(place);
     context.metrics.draining.eviction(code(&answer));
     match answer {
         Ok(_) => {
@@ -124,14 +143,14 @@ async fn tell(pod: &Pod, node: &Node, context: &Context, error: &kube::Error) {
 impl Refusals {
     /// How long the pod must not be asked yet.
     fn wait(&self, uid: &str, now: Timestamp) -> Option<SignedDuration> {
-        let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
         let left = refused.get(uid)?.until.duration_since(now);
         left.is_positive().then_some(left)
     }
 
     /// Remembers one more refusal. Returns when the pod may be asked again.
     fn note(&self, uid: &str, now: Timestamp) -> SignedDuration {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= REMEMBERED {
             all.retain(|_, it| now.duration_since(it.until) < FORGET_AFTER);
         }
@@ -143,7 +162,7 @@ impl Refusals {
     }
 
     fn forget(&self, uid: &str) {
-        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
         refused.remove(uid);
     }
 }
@@ -223,6 +242,6 @@ mod tests {
         }
         refusals.note("new", time(120));
 
-        assert_eq!(refusals.0.lock().unwrap().len(), 1);
+        assert_eq!(refusals.by_uid.lock().unwrap().len(), 1);
     }
 }

@@ -325,6 +325,7 @@ fn stock_that_was_read_anew_is_another_class_only_where_something_else_is_sold()
     type_.offerings[0].unavailable = None;
     now.instance_types = Arc::new(vec![Arc::new(type_)]);
     now.free_ips.insert("h".into(), 7);
+    Arc::make_mut(&mut now.resolved).vswitches[0].ips_available = 7;
     assert!(now.offers_the_same(&before));
 
     let elsewhere = sold("ecs.g7.large", "i", CapacityType::OnDemand);

@@ -54,9 +54,10 @@ impl BudgetTeller {
             if self.told.is_news(&uid, reason, &note) {
                 tracing::info!(nodepool = %pool.name, %note, "disruption blocked");
                 let object = object.object_ref(&());
-                context
-                    .events
-                    .offer(EventType::Normal, &object, reason, &note);
+                let events = &context.events;
+                if !events.offer(EventType::Normal, &object, reason, &note) {
+                    self.told.forget(&uid, reason, &note);
+                }
             }
         }
     }
