@@ -32,10 +32,16 @@ pub struct Held {
 }
 
 /// Nodes without pods are common, and need no list of their own.
-static NONE: List = List {
-    pods: Vec::new(),
-    held: OnceLock::new(),
-};
+static NONE: List = List::of(Vec::new());
+
+impl List {
+    const fn of(pods: Vec<Arc<Pod>>) -> Self {
+        Self {
+            pods,
+            held: OnceLock::new(),
+        }
+    }
+}
 
 impl BoundPods {
     /// What the pods take together.
@@ -70,10 +76,7 @@ impl Held {
 impl Clone for List {
     /// A copy that is about to be changed.
     fn clone(&self) -> Self {
-        Self {
-            pods: self.pods.clone(),
-            held: OnceLock::new(),
-        }
+        Self::of(self.pods.clone())
     }
 }
 
@@ -96,11 +99,7 @@ impl DerefMut for BoundPods {
 
 impl From<Vec<Arc<Pod>>> for BoundPods {
     fn from(pods: Vec<Arc<Pod>>) -> Self {
-        let list = |pods| List {
-            pods,
-            held: OnceLock::new(),
-        };
-        Self((!pods.is_empty()).then(|| Arc::new(list(pods))))
+        Self((!pods.is_empty()).then(|| Arc::new(List::of(pods))))
     }
 }
 

@@ -44,7 +44,7 @@ impl Remaining {
             nodes.filter(|node| node.pool.as_ref() == Some(&pool.name) && counts(node))
         };
         let mut used = Resources::default();
-        if pool.limits.iter().next().is_some() {
+        if !pool.limits.is_empty() {
             of_pool().for_each(|node| used.add(&node.capacity));
         }
         let left = |(place, name): (usize, &str)| {
