@@ -234,9 +234,10 @@ fn live(stage: &Stage) {
     stage.until("four pods bound", || async {
         (stage.bound_pods().await.len() == 4).then_some(())
     });
-    stage
-        .sim
-        .add_fault(fault("DeleteInstance", "Forbidden.RAM", 2));
+    // Both, because nodes that go together share a call.
+    for action in ["DeleteInstance", "DeleteInstances"] {
+        stage.sim.add_fault(fault(action, "Forbidden.RAM", 2));
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     client: Client,
     config: ProviderConfig,
     region: Region,
-    describer: Describer,
+    describer: Arc<Describer>,
     deleter: Deleter,
     fleet: Fleet,
     unavailable: UnavailableOfferings,
@@ -95,10 +95,11 @@ impl Provider {
     /// Makes no call.
     #[must_use]
     pub fn new(client: Client, config: ProviderConfig) -> Self {
+        let describer = Arc::new(Describer::new(client.clone()));
         let inner = Inner {
             region: Region::new(client.clone(), &config),
-            describer: Describer::new(client.clone()),
-            deleter: Deleter::new(client.clone()),
+            deleter: Deleter::new(client.clone(), Arc::clone(&describer)),
+            describer,
             fleet: Fleet::default(),
             unavailable: UnavailableOfferings::default(),
             in_flight: InFlight::default(),

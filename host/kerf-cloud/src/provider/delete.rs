@@ -1,6 +1,10 @@
 //! Deleting instances: what is asked for within a moment, or while the calls before it are under way, shares a call; one by
 //! one where a call fails for one bad id.
 //!
+//! Whoever deletes asks until the instance is gone. Once the API has taken a deletion, the instance is looked at until it shows no
+//! more: to delete many again fails for the first of them that is gone, and to do so with the token of the first call says what
+//! that call said (ecs-api.md, "ClientToken").
+//!
 //! The call is a shared future that every caller polls, so one that goes away takes nothing from the others.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +14,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, join_all};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::actions::instances::INSTANCES_PER_CALL_MAX;
 use crate::error::{CloudError, ErrorClass, Missing, StateProblem};
+use crate::provider::describe::Describer;
 use crate::provider::gathering::Gathering;
 use crate::provider::instance::DeleteOutcome;
 use crate::rpc::Client;
@@ -23,6 +29,9 @@ const WINDOW: Duration = Duration::from_millis(50);
 /// Calls under way. One that hangs must not hold up all others, and while the API throttles the few that may go should
 /// have as many ids as there are.
 const UNDER_WAY_MAX: usize = 4;
+/// A deletion that the API took is asked for again after this time, in case nothing came of it: a deleted instance shows for
+/// seconds to a minute.
+const REPEAT_AFTER: Duration = Duration::from_secs(30);
 
 type Outcomes = Arc<BTreeMap<String, DeleteOutcome>>;
 
@@ -36,9 +45,15 @@ struct Batch {
 /// Merges deletions.
 pub(crate) struct Deleter {
     client: Client,
+    describer: Arc<Describer>,
     turns: Arc<Semaphore>,
+    taken: Arc<Taken>,
     open: Mutex<Option<Batch>>,
 }
+
+/// When the API took a deletion, by instance.
+#[derive(Debug, Default)]
+struct Taken(Mutex<BTreeMap<String, Instant>>);
 
 impl std::fmt::Debug for Deleter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -47,10 +62,12 @@ impl std::fmt::Debug for Deleter {
 }
 
 impl Deleter {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, describer: Arc<Describer>) -> Self {
         Self {
             client,
+            describer,
             turns: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            taken: Arc::default(),
             open: Mutex::default(),
         }
     }
@@ -64,17 +81,46 @@ impl Deleter {
             .filter(|id| !id.is_empty() && seen.insert(*id))
             .cloned()
             .collect();
-        let calls = ids
+        let (going, fresh) = self.taken.part(&ids, Instant::now());
+        let calls: Vec<_> = fresh
             .chunks(INSTANCES_PER_CALL_MAX)
-            .map(|chunk| self.join(chunk));
-        let told = join_all(calls.collect::<Vec<_>>()).await;
+            .map(|chunk| self.join(chunk))
+            .collect();
+        // A look that hangs holds up nobody's deletion.
+        let (looked, told) = tokio::join!(self.look(going), join_all(calls));
         let outcome = |id: String| {
-            let known = told.iter().find_map(|it| it.get(&id)).cloned();
+            let asked = told.iter().find_map(|it| it.get(&id));
+            let known = asked.or_else(|| looked.get(&id)).cloned();
             let unknown = || DeleteOutcome::Failed("the call said nothing of it".to_owned());
             let outcome = known.unwrap_or_else(unknown);
             (id, outcome)
         };
         ids.into_iter().map(outcome).collect()
+    }
+
+    /// What became of deletions that the API took. What shows no more is asked for once more: that it is gone is said by an error of
+    /// its own, and a list that lacks it may be old, or of somebody who may not see it.
+    async fn look(&self, ids: Vec<String>) -> BTreeMap<String, DeleteOutcome> {
+        if ids.is_empty() {
+            return BTreeMap::new();
+        }
+        let shown = match self.describer.by_ids(&ids).await {
+            Ok(shown) => shown,
+            Err(error) => {
+                let failed = DeleteOutcome::Failed(error.to_string());
+                return ids.into_iter().map(|id| (id, failed.clone())).collect();
+            }
+        };
+        let outcome = |id: String| async {
+            let is_shown = shown.iter().any(|it| it.id == id);
+            let outcome = match is_shown {
+                true => DeleteOutcome::Accepted,
+                false => outcome(self.client.delete_instance(&id).await),
+            };
+            (id, outcome)
+        };
+        let outcomes = join_all(ids.into_iter().map(outcome)).await;
+        outcomes.into_iter().collect()
     }
 
     fn join(&self, ids: &[String]) -> Shared<BoxFuture<'static, Outcomes>> {
@@ -84,31 +130,47 @@ impl Deleter {
         {
             return batch.outcomes.clone();
         }
-        let batch = Batch::start(self.client.clone(), Arc::clone(&self.turns), ids);
+        let batch = Batch::start(self, ids);
         *open = Some(batch.clone());
         batch.outcomes
     }
 }
 
 impl Batch {
-    fn start(client: Client, turns: Arc<Semaphore>, ids: &[String]) -> Self {
+    fn start(deleter: &Deleter, ids: &[String]) -> Self {
         let ids = Gathering::of(ids);
-        let taken = ids.clone();
+        let gathered = ids.clone();
+        let (client, turns) = (deleter.client.clone(), Arc::clone(&deleter.turns));
+        let taken = Arc::clone(&deleter.taken);
         let outcomes = async move {
             tokio::time::sleep(WINDOW).await;
             // Closed semaphores give no permit, and nobody closes this one.
             let _turn = turns.acquire().await;
-            Arc::new(
-                delete_chunk(&client, &taken.take())
-                    .await
-                    .into_iter()
-                    .collect(),
-            )
+            let outcomes = delete_chunk(&client, &gathered.take()).await;
+            taken.note(&outcomes, Instant::now());
+            Arc::new(outcomes.into_iter().collect())
         };
         Self {
             ids,
             outcomes: outcomes.boxed().shared(),
         }
+    }
+}
+
+impl Taken {
+    /// Those whose deletion was taken lately, and the others.
+    fn part(&self, ids: &[String], now: Instant) -> (Vec<String>, Vec<String>) {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|_, at| now.duration_since(*at) < REPEAT_AFTER);
+        ids.iter().cloned().partition(|id| taken.contains_key(id))
+    }
+
+    fn note(&self, outcomes: &[(String, DeleteOutcome)], now: Instant) {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = outcomes
+            .iter()
+            .filter(|(_, it)| *it == DeleteOutcome::Accepted);
+        taken.extend(accepted.map(|(id, _)| (id.clone(), now)));
     }
 }
 
@@ -139,10 +201,10 @@ async fn delete_chunk(client: &Client, ids: &[String]) -> Vec<(String, DeleteOut
     }
 }
 
-/// Of the ids and the minute: a repeat within a call's retries is one delete, a later one is a new delete.
+/// Of the ids and the time: a repeat within a call's retries is one delete, a later one is a new delete.
 fn token(client: &Client, ids: &[String]) -> String {
-    let minute = client.now().as_second() / 60;
-    let hash = sha256_hex(format!("{minute}\n{}", ids.join("\n")).as_bytes());
+    let now = client.now();
+    let hash = sha256_hex(format!("{now}\n{}", ids.join("\n")).as_bytes());
     format!("kerf-del-{}", &hash[..32])
 }
 

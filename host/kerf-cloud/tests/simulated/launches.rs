@@ -329,6 +329,29 @@ async fn deletions_at_the_same_moment_share_a_call() {
 }
 
 #[tokio::test]
+async fn instances_that_went_together_are_gone_at_once_and_not_with_the_next_minute() {
+    let cloud = Cloud::start(World::default()).await;
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let offering = [on_demand("ecs.g7.large", "h")];
+        let request = cloud.request(&format!("n{number}"), &offering).await;
+        let (outcome, _) = launch(&cloud.provider, &request).await;
+        ids.push(instance_of(&outcome).id.clone());
+    }
+    for id in &ids {
+        cloud.until_running(id).await;
+    }
+    cloud.provider.delete(&ids).await;
+    assert_eq!(cloud.alive_after_deletes().await, 0);
+
+    let told = cloud.provider.delete(&ids).await;
+
+    assert!(told.iter().all(|(_, it)| *it == DeleteOutcome::Gone));
+    assert_eq!(cloud.calls("DeleteInstances"), 1, "the second was a look");
+    assert_eq!(cloud.calls("DeleteInstance"), 3, "what shows no more");
+}
+
+#[tokio::test]
 async fn an_instance_that_is_still_being_made_is_deleted_later() {
     let mut world = World::default();
     world.timing.starting_after_ms = 60_000;
