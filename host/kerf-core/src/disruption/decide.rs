@@ -65,7 +65,10 @@ pub fn decide(
             .unwrap_or(0)
     };
     let moves = |pod: &crate::pod::Pod| world.moves(pod);
-    let simulator = Simulator::new(snapshot, preferences, &order, &moves, settings.work);
+    // What is empty goes without a trial, and to prepare one is to look at every pod.
+    let nobody = Snapshot::default();
+    let tried = if sorted.is_empty() { &nobody } else { snapshot };
+    let simulator = Simulator::new(tried, preferences, &order, &moves, settings.work);
     let mut pass = Pass {
         totals: PoolTotals::new(snapshot, &world),
         book: BudgetBook::new(snapshot, now),
@@ -139,6 +142,17 @@ impl<'a> Sorted<'a> {
         }
         sorted.consolidatable.sort_by(removal_order);
         sorted
+    }
+
+    /// Whether no node is for any method.
+    fn is_empty(&self) -> bool {
+        let Self {
+            static_drifted,
+            drifted,
+            consolidatable,
+            kept: _,
+        } = self;
+        static_drifted.is_empty() && drifted.is_empty() && consolidatable.is_empty()
     }
 
     fn add(
