@@ -1,4 +1,4 @@
-//! The pages of the program itself, most of which only its start needs.
+//! The pages of the program itself and of its libraries, most of which only its start needs.
 //!
 //! The kernel maps sixteen pages where one is touched and keeps them as long as it has room, so that a controller which has
 //! been idle for days still holds the code of everything that it ever did. It is here because this is the crate that may say
@@ -20,6 +20,7 @@ struct Mapping {
     /// constants and the tables of the loader and of unwinding. Data that the loader relocates lies further behind, is written
     /// once, and what of it was swapped out later is counted nowhere here.
     is_constant: bool,
+    is_code: bool,
     path: PathBuf,
     /// Pages that are no longer the file's, here and swapped out.
     anonymous_kib: Option<u64>,
@@ -30,7 +31,7 @@ struct Mapping {
 /// sixteen pages, five are touched. Two are four thousand mappings, of the 65,530 that a process may have. Where pages are larger, it is one.
 const WINDOW_BYTES: usize = 8 * 1024;
 
-/// The code and constants of this program that are as they are in its file.
+/// The code and constants of this program, and of the libraries that were loaded with it, that are as they are in their files.
 #[derive(Debug)]
 pub struct CodePages(Vec<Range<usize>>);
 
@@ -43,7 +44,7 @@ impl CodePages {
         let program = std::env::current_exe()?;
         let smaps = std::fs::read_to_string("/proc/self/smaps")?;
         let mappings = mappings(&smaps).into_iter();
-        let clean = mappings.filter(|it| it.is_clean_part_of(&program));
+        let clean = mappings.filter(|it| it.is_clean_part_of(&program) || it.is_clean_library());
         let ranges: Vec<Range<usize>> = clean.map(|it| it.start..it.end).collect();
         let window_bytes = WINDOW_BYTES.max(page_bytes(&smaps));
         for range in &ranges {
@@ -80,23 +81,33 @@ fn windows(range: &Range<usize>, bytes: usize) -> impl Iterator<Item = Range<usi
 
 impl Mapping {
     fn is_clean_part_of(&self, program: &Path) -> bool {
-        self.path == program
-            && self.is_constant
-            && (self.anonymous_kib, self.swap_kib) == (Some(0), Some(0))
+        self.path == program && self.is_clean()
+    }
+
+    /// Of the C library alone a megabyte is mapped where a fifth of it is used. Machine code of policies, which comes and goes,
+    /// is in files of other names; and whoever only reads a library, to name what is in a backtrace, maps nothing executable.
+    fn is_clean_library(&self) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let is_library = name.is_some_and(|name| name.ends_with(".so") || name.contains(".so."));
+        is_library && self.is_code && self.is_clean()
+    }
+
+    fn is_clean(&self) -> bool {
+        self.is_constant && (self.anonymous_kib, self.swap_kib) == (Some(0), Some(0))
     }
 }
 
 #[expect(
     unsafe_code,
-    reason = "the pages are the program's own and as they are in its file"
+    reason = "the pages are the program's own and as they are in their file"
 )]
 fn advise(range: &Range<usize>, advice: MmapAdvise) -> io::Result<()> {
     let start = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
     let Some(start) = NonNull::new(start) else {
         return Ok(());
     };
-    // SAFETY: the range is code or constants of the running program's file, which stays mapped for the life of the process. Nobody but a
-    // debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
+    // SAFETY: the range is code or constants of the running program's file or of a library of the C library's, which stay mapped for the
+    // life of the process: nothing here loads or unloads libraries. Nobody but a debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
     // the same bytes again, and MADV_RANDOM changes no byte.
     unsafe { madvise(start, range.len(), advice) }.map_err(io::Error::from)
 }
@@ -137,6 +148,7 @@ fn header(line: &str) -> Option<Mapping> {
     Some(Mapping {
         start: usize::from_str_radix(start, 16).ok()?,
         end: usize::from_str_radix(end, 16).ok()?,
+        is_code: permissions.starts_with("r-x"),
         is_constant: permissions.starts_with("r-x")
             || (permissions.starts_with("r--") && offset == 0),
         path: words.nth(2).unwrap_or_default().into(),
@@ -169,6 +181,18 @@ Anonymous:             0 kB
 Swap:                  0 kB
 7f0000000000-7f0000100000 rw-p 00000000 00:00 0
 Rss:                 512 kB
+7f0000200000-7f0000300000 r-xp 00028000 fe:00 17 /usr/lib/libc.so.6
+Rss:                1072 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000300000-7f0000400000 r--p 00000000 fe:00 17 /usr/lib/libc.so.6
+Rss:                 152 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000400000-7f0000500000 r-xp 00001000 fe:00 17 /tmp/kerf-policies/0cf1.cwasm
+Rss:                 212 kB
+Anonymous:             0 kB
+Swap:                  0 kB
 ";
 
     #[test]
@@ -179,7 +203,18 @@ Rss:                 512 kB
             .map(|it| it.is_clean_part_of(Path::new("/bin/kerf")))
             .collect();
 
-        assert_eq!(clean, [true, true, false, false, false]);
+        assert_eq!(
+            clean,
+            [true, true, false, false, false, false, false, false]
+        );
+        let libraries: Vec<usize> = (0..all.len())
+            .filter(|idx| all[*idx].is_clean_library())
+            .collect();
+        assert_eq!(
+            libraries,
+            [5],
+            "and no policy, and nobody who only reads one"
+        );
         assert_eq!((all[1].start, all[1].end), (0x40_0000, 0xc0_0000));
         let unread = Mapping {
             swap_kib: None,
@@ -223,7 +258,7 @@ Rss:                 512 kB
         assert!(count() >= before + windows / 2, "{before} {}", count());
         pages.give_back().unwrap();
         pages.give_back().unwrap();
-        assert_eq!(mappings(SMAPS).len(), 5);
+        assert_eq!(mappings(SMAPS).len(), 8);
         assert_eq!((page_bytes(SMAPS), page_bytes("")), (4096, 0));
     }
 }
