@@ -30,6 +30,7 @@ use crate::node_overlay::{Evaluated, Overlays};
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::stores::Stores;
+use crate::termination::apart::SetApart;
 use crate::termination::eviction::Refusals;
 
 /// Shared by all reconcilers of one process.
@@ -65,6 +66,8 @@ pub struct Context {
     pub launches: Launches,
     /// Pods whose eviction was refused.
     pub refusals: Refusals,
+    /// Since when Nodes that go get no more pods.
+    pub set_apart: SetApart,
     /// Held while one expired claim asks for its place in the budgets.
     pub expirations: Mutex<()>,
     /// Where the cloud shows our instances.

@@ -52,6 +52,18 @@ impl Draft {
         self.claim.name_any()
     }
 
+    /// Writes what differs beside the status, which stays to be written: a note that must be there before a call is made.
+    ///
+    /// # Errors
+    /// As [`patch::write`].
+    pub async fn note(&mut self, api: &Api<NodeClaim>) -> Result<(), Error> {
+        let mut noted = self.claim.clone();
+        noted.status.clone_from(&self.before.status);
+        self.before = patch::write(api, &self.before, &noted).await?;
+        self.claim.metadata.clone_from(&self.before.metadata);
+        Ok(())
+    }
+
     /// Writes what differs and goes on from what the API server has now.
     ///
     /// # Errors

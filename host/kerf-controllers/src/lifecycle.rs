@@ -74,7 +74,7 @@ async fn guard(draft: &mut Draft, api: &Api<NodeClaim>) -> Result<(), Error> {
         .claim
         .finalizers_mut()
         .push(finalizer::TERMINATION.to_owned());
-    draft.write(api).await
+    draft.note(api).await
 }
 
 async fn advance(

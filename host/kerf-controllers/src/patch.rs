@@ -57,25 +57,26 @@ pub async fn write<K: Writable>(api: &Api<K>, before: &K, after: &K) -> Result<K
     Ok(written.unwrap_or_else(|| after.clone()))
 }
 
-/// Sets an annotation that only we write, whatever else was changed since the object was read.
+/// Sets an annotation that only we write and takes another away, whatever else was changed since the object was read.
 ///
 /// # Errors
 /// [`Error::Kube`]; a conflict when another object has that name by now.
 pub async fn annotate<K: Writable>(
     api: &Api<K>,
     object: &K,
-    key: &str,
-    value: &str,
+    (key, value): (&str, &str),
+    obsolete: &str,
 ) -> Result<K, Error> {
     let name = object.meta().name.clone().unwrap_or_default();
-    let patch = Patch::Merge(annotation(object.meta().uid.as_deref(), key, value));
+    let annotations = json!({key: value, obsolete: null});
+    let patch = Patch::Merge(of_uid(object.meta().uid.as_deref(), &annotations));
     bounded(api.patch(&name, &PatchParams::apply(FIELD_MANAGER), &patch))
         .await
         .map_err(|source| Error::kube("annotate", object, source))
 }
 
-fn annotation(uid: Option<&str>, key: &str, value: &str) -> Value {
-    json!({"metadata": {"uid": uid, "annotations": {key: value}}})
+fn of_uid(uid: Option<&str>, annotations: &Value) -> Value {
+    json!({"metadata": {"uid": uid, "annotations": annotations}})
 }
 
 /// What is to be written; none where nothing differs.
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn a_note_holds_for_the_object_of_that_uid_only() {
         assert_eq!(
-            annotation(Some("u-1"), "tagged", "true"),
+            of_uid(Some("u-1"), &json!({"tagged": "true"})),
             json!({"metadata": {"uid": "u-1", "annotations": {"tagged": "true"}}})
         );
     }

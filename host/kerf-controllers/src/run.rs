@@ -30,6 +30,7 @@ use crate::node_overlay::Overlays;
 use crate::policies::Policies;
 use crate::settings::Settings;
 use crate::supervise::{self, Supervisor};
+use crate::termination::apart::SetApart;
 use crate::termination::eviction::Refusals;
 use crate::{
     capacity_buffer, cluster::SharedCluster, disruption, garbage, http, interruption, lifecycle,
@@ -149,6 +150,7 @@ pub async fn run(
         registrations: Registrations::default(),
         launches: Launches::default(),
         refusals: Refusals::default(),
+        set_apart: SetApart::default(),
         expirations: std::sync::Mutex::default(),
         networks: Networks::default(),
         cloud: Cloud::new(cloud, metrics.cloud.clone()),

@@ -51,7 +51,8 @@ names! {
     LAUNCH_SIZE = "karpenter.alibabacloud.com/launch-size";
     /// Written before the launch call: hash of the parameters, since a ClientToken may not be reused with others.
     LAUNCH_PARAMS_HASH = "karpenter.alibabacloud.com/launch-params-hash";
-    /// What the plan allows to launch, best first: `type/zone/capacity-type`, joined by commas.
+    /// What the plan allows to launch, best first: `type/zone/capacity-type`, joined by commas. Taken away once the instance of a
+    /// launch group is tagged.
     LAUNCH_OFFERINGS = "karpenter.alibabacloud.com/launch-offerings";
     /// Written before the launch call: the policies whose change rolls nodes out, as `name=digest/config`, joined by commas.
     LAUNCH_POLICIES = "karpenter.alibabacloud.com/launch-policies";

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::condition::find;
 use kerf_api::names::{condition, label};
 use kerf_api::nodeclaim::NodeClaim;
@@ -139,8 +140,7 @@ impl Surroundings {
     /// Whether a claim that was compared with these need not be compared with the others.
     fn is_same(&self, other: &Self) -> bool {
         let is_same_pool = |(a, b): ((&String, &Pool), (&String, &Pool))| {
-            let version = |it: &Pool| it.0.resource_version();
-            a.0 == b.0 && version(a.1) == version(b.1)
+            a.0 == b.0 && is_same_pool(&a.1.0.metadata, &b.1.0.metadata)
         };
         // Each plan reads the classes anew, mostly to find what was there before.
         let is_same_class = |(name, class): (&String, &Arc<ClassState>)| {
@@ -268,6 +268,16 @@ impl Standing {
     }
 }
 
+/// Whether nothing has changed that claims are compared with. Not by the version, which each node that comes or goes moves: the
+/// pool's status counts them.
+fn is_same_pool(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    a.uid == b.uid
+        && a.generation == b.generation
+        && a.annotations == b.annotations
+        && a.labels == b.labels
+        && a.deletion_timestamp == b.deletion_timestamp
+}
+
 /// What becomes of the condition Drifted.
 enum Kept<'a> {
     Keep,
@@ -320,6 +330,31 @@ mod tests {
         let conditions = draft.conditions.clone().finish();
         draft.status_mut().conditions = conditions;
         draft.claim
+    }
+
+    #[test]
+    fn a_pool_that_counts_one_node_more_is_no_reason_to_read_all_claims_again() {
+        let pool = ObjectMeta {
+            generation: Some(3),
+            resource_version: Some("10".to_owned()),
+            ..ObjectMeta::default()
+        };
+        let counted = ObjectMeta {
+            resource_version: Some("11".to_owned()),
+            ..pool.clone()
+        };
+        let edited = ObjectMeta {
+            generation: Some(4),
+            ..counted.clone()
+        };
+        let hashed = ObjectMeta {
+            annotations: Some([("hash".to_owned(), "1".to_owned())].into()),
+            ..counted.clone()
+        };
+
+        assert!(is_same_pool(&pool, &counted));
+        assert!(!is_same_pool(&pool, &edited));
+        assert!(!is_same_pool(&pool, &hashed));
     }
 
     #[test]

@@ -34,6 +34,9 @@ const REPEAT_AFTER: Duration = Duration::from_secs(15 * 60);
 const REWRITE_AFTER: Duration = Duration::from_secs(60);
 /// What ends by itself sooner than this is not written: every new node waits for its consolidateAfter.
 const SAID_FROM: SignedDuration = SignedDuration::from_secs(60);
+/// Why a node stays that is younger than this is not told either: of its first moments most is over before anybody reads it, and
+/// a node that came for a short job is gone.
+const NEW_FOR: SignedDuration = SignedDuration::from_secs(15);
 /// Claims of which something is told at once, after a while in which there was nothing to tell.
 const BURST: u32 = 100;
 /// After that, one in this time. Of a fleet of thousands each may have something else to say at once, in three requests each,
@@ -121,15 +124,18 @@ impl Teller {
         let Some(claim) = claims.get(node_claim) else {
             return false;
         };
+        if let Some(wait) = new_for(&claim, clock::now()) {
+            self.settle_until(node_claim, version_of(&*claim), why, Instant::now() + wait);
+            yield_now().await;
+            return false;
+        }
         context.reach(failpoint::KEPT_UNTOLD).await;
         let has_told = self.tell_event(&claim, reason, context).await;
         let has_written = self.write(&claim, reason, context).await;
         if has_told || has_written {
             return true;
         }
-        if let Some(version) = version_of(&*claim) {
-            self.settle(node_claim, version, why);
-        }
+        self.settle(node_claim, version_of(&*claim), why);
         // It was read, which takes a while, and others may be many.
         yield_now().await;
         false
@@ -142,7 +148,7 @@ impl Teller {
     }
 
     /// Each for another time, so that they do not come up all at once.
-    fn settle(&mut self, name: &str, version: u64, why: u64) {
+    fn settle(&mut self, name: &str, version: Option<u64>, why: u64) {
         let spread = hash_of(name) % REWRITE_AFTER.as_secs();
         let mut until = Instant::now() + REWRITE_AFTER / 2 + Duration::from_secs(spread);
         // What was written just now may be all that stands against writing.
@@ -151,12 +157,17 @@ impl Teller {
         {
             until = until.min(*written_at + REWRITE_AFTER);
         }
-        let settled = Settled {
+        self.settle_until(name, version, why, until);
+    }
+
+    fn settle_until(&mut self, name: &str, version: Option<u64>, why: u64, until: Instant) {
+        let settled = version.map(|version| Settled {
             version,
             why,
             until,
-        };
-        self.settled.insert(name.into(), settled);
+        });
+        self.settled
+            .extend(settled.map(|settled| (name.into(), settled)));
     }
 
     async fn tell_event(&mut self, claim: &NodeClaim, why: &KeptReason, context: &Context) -> bool {
@@ -257,6 +268,16 @@ fn said(claim: &NodeClaim, why: &KeptReason, is_recent: bool, now: Timestamp) ->
     Some(wanted)
 }
 
+/// How long its node is still new; none once nothing speaks against telling.
+fn new_for(claim: &NodeClaim, now: Timestamp) -> Option<Duration> {
+    let initialized = find(claim.conditions(), condition::INITIALIZED)?;
+    let at = initialized
+        .is_true()
+        .then_some(initialized.last_transition_time)?;
+    let wait = NEW_FOR.checked_sub(now.duration_since(at).abs())?;
+    Duration::try_from(wait).ok().filter(|wait| !wait.is_zero())
+}
+
 fn ends_soon(why: &KeptReason, now: Timestamp) -> bool {
     let end = why.ends_at();
     end.is_some_and(|end| end.duration_since(now) < SAID_FROM)
@@ -284,6 +305,19 @@ mod tests {
         };
         assert_eq!(said(&claim, &waits(59), false, now), None);
         assert!(said(&claim, &waits(60), false, now).is_some());
+    }
+
+    #[test]
+    fn of_a_node_that_came_just_now_nothing_is_told() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let claim = NodeClaim::new("general-1", Default::default());
+        let ready = with_conditions(&claim, at(10), |draft| {
+            draft.conditions.set_true(condition::INITIALIZED);
+        });
+
+        assert_eq!(new_for(&ready, at(24)), Some(Duration::from_secs(1)));
+        assert_eq!(new_for(&ready, at(25)), None);
+        assert_eq!(new_for(&claim, at(10)), None, "what it waits for is told");
     }
 
     #[test]

@@ -13,11 +13,14 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::failpoint;
-use crate::lifecycle::registration::is_unknown;
+use crate::lifecycle::registration::{is_unknown, since};
 use crate::patch;
 
 /// The watch on Nodes triggers; this only covers a lost trigger.
 const RECHECK: Duration = Duration::from_secs(30);
+/// What a new node is over so soon after it registered is not written: the last taints of its start go one by one (Karpenter:
+/// differs, because each of them is a write of the claim there).
+const SAID_AFTER: Duration = Duration::from_secs(5);
 
 /// Moves the claim on if its Node is ready for pods; `nodes` are those with its providerID. Returns when to look again.
 ///
@@ -49,6 +52,9 @@ pub async fn advance(
         )),
     };
     if let Some((reason, message)) = obstacle {
+        if let Some(wait) = said_in(draft) {
+            return Ok(Some(wait));
+        }
         draft
             .conditions
             .set_unknown(condition::INITIALIZED, reason, &message);
@@ -67,6 +73,13 @@ pub async fn advance(
         .normal(&draft.claim, event::INITIALIZED, &note)
         .await;
     Ok(None)
+}
+
+/// How long what keeps the node back is not yet worth a word; none once it is. Pure.
+fn said_in(draft: &Draft) -> Option<Duration> {
+    let registered = draft.conditions.find(condition::REGISTERED)?;
+    let waited = since(registered.last_transition_time, draft.now);
+    SAID_AFTER.checked_sub(waited).filter(|it| !it.is_zero())
 }
 
 /// Puts the label on a Node that is ready for pods, where that is to be written with something else. Pure.

@@ -190,7 +190,7 @@ async fn record_attempt(
     if sabotage::is_on(Sabotage::NoWriteAhead) {
         return Ok(());
     }
-    draft.write(api).await.map_err(|error| chain(&error))
+    draft.note(api).await.map_err(|error| chain(&error))
 }
 
 /// What the claim asks for, in the cloud's words.

@@ -93,7 +93,9 @@ async fn try_tag(claim: &NodeClaim, context: &Context) -> Result<(), Error> {
         message: chain(&error),
     })?;
     let api: Api<NodeClaim> = Api::all(context.client.clone());
-    match patch::annotate(&api, claim, annotation::TAGGED, TAGGED).await {
+    // It is launched: what else it might have been is a fifth of the object, which the API server goes through at each write.
+    let obsolete = annotation::LAUNCH_OFFERINGS;
+    match patch::annotate(&api, claim, (annotation::TAGGED, TAGGED), obsolete).await {
         Ok(written) => {
             context.stores.nodeclaims.note_written(&written);
             Ok(())

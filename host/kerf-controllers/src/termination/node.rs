@@ -10,6 +10,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_cloud::provider::instance::parse_provider_id;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
+use tokio::time::Instant;
 
 use crate::api_call::{bounded, gone_is_fine};
 use crate::context::Context;
@@ -23,8 +24,8 @@ use crate::{clock, failpoint, patch};
 
 /// Karpenter's name for it, in metrics.
 const CONTROLLER: &str = "node.termination";
-/// How often a node without pods is looked at (Karpenter: same).
-const DRAIN_POLL: Duration = Duration::from_secs(1);
+/// How often a node whose volumes are still attached is looked at (Karpenter: same).
+const VOLUMES_POLL: Duration = Duration::from_secs(1);
 /// How often a deleted instance is looked at until it is gone. Karpenter: differs, because it waits for five seconds at
 /// once, and a node that is being removed counts against its pool's budget for that long.
 const INSTANCE_POLL_MIN: Duration = Duration::from_secs(1);
@@ -66,8 +67,13 @@ pub async fn reconcile(node: Arc<Node>, context: Arc<Context>) -> Result<Action,
 /// Deletes the machine and, once it is gone, lets go of the Node.
 async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> {
     let context = progress.context;
-    if !delete_instance(node, context).await? {
-        progress.done(condition::INSTANCE_TERMINATING).await?;
+    let is_gone = delete_instance(node, context).await;
+    if let Ok(false) = is_gone {
+        progress.done(condition::INSTANCE_TERMINATING);
+    }
+    // How far it came is seen also where the cloud refuses.
+    progress.write().await?;
+    if !is_gone? {
         let waited = progress.since(condition::INSTANCE_TERMINATING);
         return Ok(Action::requeue(
             waited.clamp(INSTANCE_POLL_MIN, INSTANCE_POLL_MAX),
@@ -81,6 +87,9 @@ async fn end(node: &Node, progress: &mut Progress<'_>) -> Result<Action, Error> 
 /// Waits for pods, then for volumes. Returns when to look again; none when the machine may go.
 async fn empty(node: &Node, progress: &mut Progress<'_>) -> Result<Option<Duration>, Error> {
     let context = progress.context;
+    let uid = node.uid().unwrap_or_default();
+    // From before the look at its pods.
+    let more_may_come_for = context.set_apart.wait(&uid, Instant::now());
     let staying = match drain::drain(node, progress.deadline, context).await? {
         Drained::Yes { staying } => staying,
         Drained::NotYet { waiting, next_look } => {
@@ -92,27 +101,29 @@ async fn empty(node: &Node, progress: &mut Progress<'_>) -> Result<Option<Durati
             return Ok(Some(next_look));
         }
     };
-    if progress.is_young(condition::DRAINED) {
-        progress
-            .waits(condition::DRAINED, reason::DRAINING, "looked at once more")
-            .await?;
-        return Ok(Some(DRAIN_POLL));
+    if more_may_come_for.is_some() {
+        return Ok(more_may_come_for);
     }
-    progress.done(condition::DRAINED).await?;
-    let Some(message) = volumes::held(node, &staying, context).await? else {
-        progress.done(condition::VOLUMES_DETACHED).await?;
+    progress.done(condition::DRAINED);
+    let held = volumes::held(node, &staying, context).await;
+    if held.is_err() {
+        // What it waits for now is not its pods.
+        progress.write().await?;
+    }
+    let Some(message) = held? else {
+        progress.done(condition::VOLUMES_DETACHED);
         return Ok(None);
     };
     let type_ = condition::VOLUMES_DETACHED;
     if progress.is_late() {
         let reason = reason::TERMINATION_GRACE_PERIOD_ELAPSED;
-        progress.gave_up(type_, reason, &message).await?;
+        progress.gave_up(type_, reason, &message);
         return Ok(None);
     }
     progress
         .waits(type_, reason::AWAITING_VOLUME_DETACHMENT, &message)
         .await?;
-    Ok(Some(DRAIN_POLL))
+    Ok(Some(VOLUMES_POLL))
 }
 
 /// `kubectl delete node` must work too: the claim goes with its Node.

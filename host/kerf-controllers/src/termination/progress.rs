@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kerf_api::condition::{Change, ConditionStatus};
 use kerf_api::names::event;
@@ -15,10 +15,6 @@ use crate::draft::Draft;
 use crate::error::Error;
 use crate::lifecycle::registration::since;
 use crate::termination::node::deadline;
-
-/// A node without pods is looked at again after this long: a pod that the scheduler placed just before the taint may
-/// still arrive (Karpenter: five seconds, because there the look goes through a cache).
-const DRAIN_MIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// The claim that is going, if the Node has one.
 #[derive(Debug)]
@@ -50,17 +46,6 @@ impl<'a> Progress<'a> {
         self.deadline.is_some_and(|deadline| self.now > deadline)
     }
 
-    /// Whether the step began too short a time ago to be over, or was not begun.
-    #[must_use]
-    pub fn is_young(&self, type_: &str) -> bool {
-        let Some(draft) = &self.draft else {
-            return false;
-        };
-        draft.conditions.find(type_).is_none_or(|it| {
-            !it.is_true() && self.now.duration_since(it.last_transition_time) < DRAIN_MIN
-        })
-    }
-
     /// How long the step has been as it is; no time where that is not known.
     #[must_use]
     pub fn since(&self, type_: &str) -> Duration {
@@ -85,53 +70,54 @@ impl<'a> Progress<'a> {
             .await;
     }
 
-    /// The step goes on.
+    /// The step goes on, and the pass ends here.
     ///
     /// # Errors
     /// When the claim cannot be written.
     pub async fn waits(&mut self, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
-        self.note(&Change {
+        self.set(&Change {
             type_,
             status: ConditionStatus::Unknown,
             reason,
             message,
-        })
-        .await
+        });
+        self.write().await
     }
 
-    /// The step is over.
-    ///
-    /// # Errors
-    /// When the claim cannot be written.
-    pub async fn done(&mut self, type_: &str) -> Result<(), Error> {
-        self.note(&Change {
+    /// The step is over. It is written with what follows in the same pass.
+    pub fn done(&mut self, type_: &str) {
+        self.set(&Change {
             type_,
             status: ConditionStatus::True,
             reason: "",
             message: "",
-        })
-        .await
+        });
     }
 
-    /// The step was broken off.
-    ///
-    /// # Errors
-    /// When the claim cannot be written.
-    pub async fn gave_up(&mut self, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
-        self.note(&Change {
+    /// The step was broken off. It is written with what follows in the same pass.
+    pub fn gave_up(&mut self, type_: &str, reason: &str, message: &str) {
+        self.set(&Change {
             type_,
             status: ConditionStatus::False,
             reason,
             message,
-        })
-        .await
+        });
     }
 
-    async fn note(&mut self, change: &Change<'_>) -> Result<(), Error> {
+    fn set(&mut self, change: &Change<'_>) {
+        if let Some(draft) = &mut self.draft {
+            draft.conditions.set(change);
+        }
+    }
+
+    /// Writes what differs.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub async fn write(&mut self) -> Result<(), Error> {
         let Some(draft) = &mut self.draft else {
             return Ok(());
         };
-        draft.conditions.set(change);
         match draft.write(&Api::all(self.context.client.clone())).await {
             // The claim's own reconcile writes it too; the next pass sees what it wrote.
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
