@@ -301,11 +301,9 @@ async fn deleting_tells_gone_from_accepted_and_one_bad_id_spoils_nothing() {
     assert_eq!(cloud.alive_after_deletes().await, 0);
 }
 
-#[tokio::test]
-async fn deletions_at_the_same_moment_share_a_call() {
-    let cloud = Cloud::start(World::default()).await;
+async fn running(cloud: &Cloud, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
-    for number in 0..10 {
+    for number in 0..count {
         let offering = [on_demand("ecs.g7.large", "h")];
         let request = cloud.request(&format!("n{number}"), &offering).await;
         let (outcome, _) = launch(&cloud.provider, &request).await;
@@ -314,6 +312,13 @@ async fn deletions_at_the_same_moment_share_a_call() {
     for id in &ids {
         cloud.until_running(id).await;
     }
+    ids
+}
+
+#[tokio::test]
+async fn deletions_at_the_same_moment_share_a_call() {
+    let cloud = Cloud::start(World::default()).await;
+    let ids = running(&cloud, 10).await;
 
     // As reconcilers do: each about its own, one of them twice.
     let asked = ids.iter().chain(&ids[..1]).map(std::slice::from_ref);
@@ -331,16 +336,7 @@ async fn deletions_at_the_same_moment_share_a_call() {
 #[tokio::test]
 async fn instances_that_went_together_are_gone_at_once_and_not_with_the_next_minute() {
     let cloud = Cloud::start(World::default()).await;
-    let mut ids = Vec::new();
-    for number in 0..3 {
-        let offering = [on_demand("ecs.g7.large", "h")];
-        let request = cloud.request(&format!("n{number}"), &offering).await;
-        let (outcome, _) = launch(&cloud.provider, &request).await;
-        ids.push(instance_of(&outcome).id.clone());
-    }
-    for id in &ids {
-        cloud.until_running(id).await;
-    }
+    let ids = running(&cloud, 3).await;
     cloud.provider.delete(&ids).await;
     assert_eq!(cloud.alive_after_deletes().await, 0);
 
