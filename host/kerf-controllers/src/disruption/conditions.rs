@@ -139,7 +139,7 @@ struct Standing {
 impl Surroundings {
     /// Whether a claim that was compared with these need not be compared with the others.
     fn is_same(&self, other: &Self) -> bool {
-        let is_same_pool = |(a, b): ((&String, &Pool), (&String, &Pool))| {
+        let are_same = |(a, b): ((&String, &Pool), (&String, &Pool))| {
             a.0 == b.0 && is_same_pool(&a.1.0.metadata, &b.1.0.metadata)
         };
         // Each plan reads the classes anew, mostly to find what was there before.
@@ -148,7 +148,7 @@ impl Surroundings {
             theirs.is_some_and(|theirs| theirs.offers_the_same(class))
         };
         self.pools.len() == other.pools.len()
-            && self.pools.iter().zip(&other.pools).all(is_same_pool)
+            && self.pools.iter().zip(&other.pools).all(are_same)
             && self.classes.len() == other.classes.len()
             && self.classes.iter().all(is_same_class)
             && self.shows_networks_of(other)

@@ -23,6 +23,7 @@ use crate::error::chain;
 use crate::failpoint;
 use crate::hash_of::hash_of;
 use crate::kept::version_of;
+use crate::lifecycle::registration::left;
 use crate::pace::Pace;
 use crate::patch;
 
@@ -36,7 +37,7 @@ const REWRITE_AFTER: Duration = Duration::from_secs(60);
 const SAID_FROM: SignedDuration = SignedDuration::from_secs(60);
 /// Why a node stays that is younger than this is not told either: of its first moments most is over before anybody reads it, and
 /// a node that came for a short job is gone.
-const NEW_FOR: SignedDuration = SignedDuration::from_secs(15);
+const NEW_FOR: Duration = Duration::from_secs(15);
 /// Claims of which something is told at once, after a while in which there was nothing to tell.
 const BURST: u32 = 100;
 /// After that, one in this time. Of a fleet of thousands each may have something else to say at once, in three requests each,
@@ -161,13 +162,13 @@ impl Teller {
     }
 
     fn settle_until(&mut self, name: &str, version: Option<u64>, why: u64, until: Instant) {
-        let settled = version.map(|version| Settled {
+        let Some(version) = version else { return };
+        let settled = Settled {
             version,
             why,
             until,
-        });
-        self.settled
-            .extend(settled.map(|settled| (name.into(), settled)));
+        };
+        self.settled.insert(name.into(), settled);
     }
 
     async fn tell_event(&mut self, claim: &NodeClaim, why: &KeptReason, context: &Context) -> bool {
@@ -274,8 +275,7 @@ fn new_for(claim: &NodeClaim, now: Timestamp) -> Option<Duration> {
     let at = initialized
         .is_true()
         .then_some(initialized.last_transition_time)?;
-    let wait = NEW_FOR.checked_sub(now.duration_since(at).abs())?;
-    Duration::try_from(wait).ok().filter(|wait| !wait.is_zero())
+    left(NEW_FOR, now.duration_since(at).unsigned_abs())
 }
 
 fn ends_soon(why: &KeptReason, now: Timestamp) -> bool {

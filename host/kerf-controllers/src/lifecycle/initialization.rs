@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::failpoint;
-use crate::lifecycle::registration::{is_unknown, since};
+use crate::lifecycle::registration::{is_unknown, left, since};
 use crate::patch;
 
 /// The watch on Nodes triggers; this only covers a lost trigger.
@@ -78,8 +78,10 @@ pub async fn advance(
 /// How long what keeps the node back is not yet worth a word; none once it is. Pure.
 fn said_in(draft: &Draft) -> Option<Duration> {
     let registered = draft.conditions.find(condition::REGISTERED)?;
-    let waited = since(registered.last_transition_time, draft.now);
-    SAID_AFTER.checked_sub(waited).filter(|it| !it.is_zero())
+    left(
+        SAID_AFTER,
+        since(registered.last_transition_time, draft.now),
+    )
 }
 
 /// Puts the label on a Node that is ready for pods, where that is to be written with something else. Pure.

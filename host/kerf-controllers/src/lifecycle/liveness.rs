@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::lifecycle::health::Failure;
-use crate::lifecycle::registration::since;
+use crate::lifecycle::registration::{left, since};
 use crate::settings::Settings;
 use crate::termination::claim::{Disruption, disrupt};
 
@@ -39,9 +39,9 @@ pub async fn advance(
     let Some(wait) = wait(&draft.conditions, &context.settings) else {
         return Ok(None);
     };
-    let age = since(wait.since, draft.now);
-    if let Some(left) = wait.timeout.checked_sub(age).filter(|left| !left.is_zero()) {
-        return Ok(Some(left));
+    let left = left(wait.timeout, since(wait.since, draft.now));
+    if left.is_some() {
+        return Ok(left);
     }
     let note = format!(
         "given up after {} s: {}; hint: the instance's boot log and the ECSNodeClass's conditions tell more",

@@ -216,6 +216,11 @@ fn merge_taints<'a>(taints: &mut Vec<Taint>, wanted: impl Iterator<Item = &'a Ta
     }
 }
 
+/// How much of a time is left of which so much has passed; none once it is over.
+pub fn left(whole: Duration, passed: Duration) -> Option<Duration> {
+    whole.checked_sub(passed).filter(|left| !left.is_zero())
+}
+
 /// How long ago, never negative.
 pub fn since(then: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(then)).unwrap_or_default()

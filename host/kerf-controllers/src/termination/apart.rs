@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lifecycle::registration::left;
+
 /// A Node is looked at again after this long: a pod that the scheduler placed just before the taint may still arrive
 /// (Karpenter: five seconds, because there the look goes through a cache).
 const APART_MIN: Duration = Duration::from_secs(1);
@@ -23,9 +25,7 @@ impl SetApart {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, at| now.duration_since(*at) < REMEMBERED);
         let at = *seen.entry(uid.to_owned()).or_insert(now);
-        APART_MIN
-            .checked_sub(now.duration_since(at))
-            .filter(|wait| !wait.is_zero())
+        left(APART_MIN, now.duration_since(at))
     }
 }
 
