@@ -4,6 +4,7 @@
 //! acts are over, everything must come to its end within a bound. `--sabotage` starts controllers with a guard taken out,
 //! which the onlooker must notice: that is the proof of its own strength.
 
+mod guards;
 mod invariants;
 mod objects;
 mod script;
@@ -203,6 +204,7 @@ fn one(seed: u64, minutes: u64, sabotage: Option<Sabotage>) -> Result<Value> {
         seen: Invariants::default(),
         started: Instant::now(),
         looks: 0,
+        heard: 0,
         looked: Instant::now(),
         failed_acts: 0,
     };
@@ -218,6 +220,9 @@ fn one(seed: u64, minutes: u64, sabotage: Option<Sabotage>) -> Result<Value> {
     let mut settled = None;
     if !is_caught(&run) {
         settled = Some(run.calm(is_caught)?);
+        if run.heard == 0 {
+            bail!("nothing was heard of the guards: their budgets were not watched");
+        }
     }
     let mut breaches: BTreeSet<Breach> = run.seen.breaches().clone();
     breaches.extend(settled.iter().flat_map(|it| &it.wrong).map(|what| Breach {
@@ -226,7 +231,8 @@ fn one(seed: u64, minutes: u64, sabotage: Option<Sabotage>) -> Result<Value> {
     }));
     Ok(json!({
         "seed": seed, "minutes": minutes, "sabotage": sabotage.map(Sabotage::as_str),
-        "acts": events.len(), "actsFailed": run.failed_acts, "looks": run.looks, "launches": run.stage.launch_count(),
+        "acts": events.len(), "actsFailed": run.failed_acts, "looks": run.looks, "heard": run.heard,
+        "launches": run.stage.launch_count(),
         "settledSeconds": settled.map(|it| it.seconds),
         "breaches": breaches.len(), "what": breaches.iter().map(Breach::to_json).collect::<Vec<_>>(),
         "caught": sabotage.map(|_| is_caught(&run)),
@@ -239,6 +245,8 @@ struct Run {
     seen: Invariants,
     started: Instant,
     looks: usize,
+    /// Events of the guards' pods.
+    heard: usize,
     looked: Instant,
     failed_acts: usize,
 }
@@ -304,12 +312,16 @@ impl Run {
         if self.looked.elapsed() < LOOK_EVERY {
             return false;
         }
+        let before = self.seen.breaches().len();
+        let heard = self.stage.heard();
+        self.heard += heard.len();
+        heard.into_iter().for_each(|news| self.seen.hear(news));
         let sight = self.stage.sight();
         self.looked = Instant::now();
-        let Ok(sight) = sight else { return false };
-        let before = self.seen.breaches().len();
-        self.seen.see(&sight, Timestamp::now());
-        self.looks += 1;
+        if let Ok(sight) = &sight {
+            self.seen.see(sight, Timestamp::now());
+            self.looks += 1;
+        }
         if self.seen.breaches().len() > before {
             eprintln!(
                 "{:7.1} s  breaches: {:?}",
@@ -317,7 +329,7 @@ impl Run {
                 self.seen.breaches()
             );
         }
-        true
+        sight.is_ok()
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::guards::Heard;
 use super::stage::{GUARD_PODS, GUARDS, LIMIT_CPU, STEADY, WILD};
 use crate::crash::tally::alive;
 use crate::rig::World;
@@ -64,6 +65,8 @@ pub(super) struct Invariants {
     unrecorded: BTreeSet<String>,
     /// Guard Deployments that have had all their pods.
     complete: BTreeSet<String>,
+    /// The guards' pods by uid, as far as was heard.
+    guards: BTreeMap<String, Value>,
     holders: Vec<(Timestamp, Option<String>)>,
     /// Launches that were judged.
     judged: BTreeMap<String, usize>,
@@ -81,9 +84,23 @@ impl Invariants {
         self.no_machine_without_record(&sight.world);
         self.no_machine_taken_from_its_claim(sight);
         self.one_node_of_the_budget(&sight.world);
-        self.guards_stand(&sight.world);
         self.limits_hold(&sight.world);
         self.only_the_leader_launches(sight, now);
+    }
+
+    /// Judges what was heard of the guards between two looks, in its order.
+    pub(super) fn hear(&mut self, news: Heard) {
+        match news {
+            Heard::All(pods) => {
+                let by_uid = |pod: Value| Some((uid_of(&pod)?, pod));
+                self.guards = pods.into_iter().filter_map(by_uid).collect();
+            }
+            Heard::Changed(pod) => self.guards.extend(uid_of(&pod).map(|uid| (uid, pod))),
+            Heard::Gone(pod) => {
+                uid_of(&pod).map(|uid| self.guards.remove(&uid));
+            }
+        }
+        self.guards_stand();
     }
 
     fn breach(&mut self, kind: &'static str, what: String) {
@@ -201,7 +218,7 @@ impl Invariants {
     }
 
     /// Their budgets let one pod of each be away, and we take none.
-    fn guards_stand(&mut self, world: &World) {
+    fn guards_stand(&mut self) {
         for guard in 0..GUARDS {
             let name = format!("guard-{guard}");
             let is_up = |pod: &&Value| {
@@ -209,7 +226,7 @@ impl Invariants {
                     && pod["metadata"]["deletionTimestamp"].is_null()
                     && is_true(pod, "Ready")
             };
-            let up = world.pods.iter().filter(is_up).count();
+            let up = self.guards.values().filter(is_up).count();
             if up == GUARD_PODS {
                 self.complete.insert(name.clone());
             }
@@ -277,6 +294,10 @@ fn other_holder(
 
 fn text(value: &Value) -> Option<&str> {
     value.as_str()
+}
+
+fn uid_of(object: &Value) -> Option<String> {
+    object["metadata"]["uid"].as_str().map(str::to_owned)
 }
 
 fn name_of(object: &Value) -> Option<&str> {

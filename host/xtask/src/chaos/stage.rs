@@ -10,10 +10,12 @@ use control_plane::Component;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::guards::{Guards, Heard};
 use super::invariants::Sight;
 use super::objects;
 use super::script::{Act, Policy};
 use crate::crash::tally::alive;
+use crate::demo::api_server::ApiServer;
 use crate::demo::child::Child;
 use crate::demo::manifests;
 use crate::oracle::dice::Dice;
@@ -51,6 +53,7 @@ const NEVER_MS: u64 = 600_000;
 /// Everything of a run.
 pub(super) struct Stage {
     pub(super) rig: Rig,
+    guards: Guards,
     replicas: Vec<Replica>,
     started: usize,
     args: Vec<String>,
@@ -85,8 +88,10 @@ enum Undo {
 impl Stage {
     /// Two controllers with these arguments besides their own, and all pools and guards.
     pub(super) fn set(rig: Rig, seed: u64, args: Vec<String>) -> Result<Self> {
+        let guards = Guards::new(ApiServer::new(&rig.control_plane)?);
         let mut stage = Self {
             rig,
+            guards,
             replicas: Vec::new(),
             started: 0,
             args,
@@ -189,6 +194,11 @@ impl Stage {
             launches: self.launches.clone(),
             taken: self.taken.clone(),
         })
+    }
+
+    /// What was heard of the guards since the last call.
+    pub(super) fn heard(&mut self) -> Vec<Heard> {
+        self.guards.heard()
     }
 
     /// Uids of pods that an event of the controller explains.

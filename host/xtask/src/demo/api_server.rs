@@ -1,5 +1,6 @@
 //! The few calls to the API server that the demo needs, as plain HTTP.
 
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Thousands of objects on two busy cores.
 const LIST_MAX: Duration = Duration::from_secs(60);
+/// A watch ends after this, if the server lives so long; whoever wants more asks again.
+const WATCH_SECONDS: u64 = 300;
 /// A collection is deleted object by object before the answer comes.
 const COLLECTION_MAX: Duration = Duration::from_secs(120);
 /// Who owns the fields that the demo applies.
@@ -61,6 +64,29 @@ impl ApiServer {
             .timeout_global(Some(LIST_MAX))
             .build();
         answer(request.call(), path)
+    }
+
+    /// The lines of a watch, until it ends. `path` has the version to watch from.
+    pub(crate) fn watch(&self, path: &str) -> Result<impl BufRead + use<>> {
+        let url = format!(
+            "{}{path}&watch=true&timeoutSeconds={WATCH_SECONDS}",
+            self.url
+        );
+        let request = self
+            .agent
+            .get(url)
+            .header("Authorization", &self.authorization)
+            .config()
+            .timeout_global(Some(Duration::from_secs(WATCH_SECONDS) + ANSWER_MAX))
+            .build();
+        let response = request
+            .call()
+            .with_context(|| format!("no answer to {path}"))?;
+        let status = response.status();
+        if !status.is_success() {
+            bail!("{path}: {status}");
+        }
+        Ok(BufReader::new(response.into_body().into_reader()))
     }
 
     /// Creates an object in a collection, or asks a subresource for something.

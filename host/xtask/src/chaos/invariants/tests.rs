@@ -117,31 +117,51 @@ fn two_nodes_of_the_steady_pool_that_leave_are_one_too_many() {
     assert_eq!(kinds(&after([(0, leaving(2))])), ["budget"]);
 }
 
+fn guard(index: usize, ready: &str) -> Value {
+    json!({
+        "metadata": {"uid": format!("u-{index}"), "labels": {"app": "guard-0"}},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    })
+}
+
+fn after_hearing(news: impl IntoIterator<Item = Heard>) -> Invariants {
+    let mut seen = Invariants::default();
+    news.into_iter().for_each(|one| seen.hear(one));
+    seen
+}
+
 #[test]
 fn one_pod_of_a_guard_may_be_away_and_two_may_not() {
-    let up = |count: usize| {
-        let pod = json!({
-            "metadata": {"labels": {"app": "guard-0"}},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        });
-        World {
-            pods: vec![pod; count],
-            ..World::default()
-        }
-    };
+    let up = |count: usize| Heard::All((0..count).map(|index| guard(index, "True")).collect());
 
+    let one_away = [up(0), up(GUARD_PODS), up(GUARD_PODS - 1)];
+    assert_eq!(kinds(&after_hearing(one_away)), [""; 0]);
     assert_eq!(
-        kinds(&after([
-            (0, up(0)),
-            (1, up(GUARD_PODS)),
-            (2, up(GUARD_PODS - 1))
-        ])),
-        [""; 0]
-    );
-    assert_eq!(
-        kinds(&after([(0, up(GUARD_PODS)), (1, up(GUARD_PODS - 2))])),
+        kinds(&after_hearing([up(GUARD_PODS), up(GUARD_PODS - 2)])),
         ["podBudget"]
     );
+}
+
+#[test]
+fn a_gap_that_is_filled_before_the_next_look_is_found() {
+    let whole = || Heard::All((0..GUARD_PODS).map(|index| guard(index, "True")).collect());
+    let replaced = [
+        whole(),
+        Heard::Gone(guard(0, "True")),
+        Heard::Changed(guard(10, "False")),
+        Heard::Changed(guard(10, "True")),
+        Heard::Gone(guard(1, "True")),
+    ];
+    assert_eq!(kinds(&after_hearing(replaced)), [""; 0], "one by one");
+
+    let both = [
+        whole(),
+        Heard::Gone(guard(0, "True")),
+        Heard::Gone(guard(1, "True")),
+        Heard::Changed(guard(10, "True")),
+        Heard::Changed(guard(11, "True")),
+    ];
+    assert_eq!(kinds(&after_hearing(both)), ["podBudget"]);
 }
 
 #[test]
