@@ -106,8 +106,8 @@ fn advise(range: &Range<usize>, advice: MmapAdvise) -> io::Result<()> {
     let Some(start) = NonNull::new(start) else {
         return Ok(());
     };
-    // SAFETY: the range is code or constants of the running program's file or of a library of the C library's, which stay mapped for the
-    // life of the process: nothing here loads or unloads libraries. Nobody but a debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
+    // SAFETY: the range is code or constants of the running program's file, or code of a library that was loaded with it; both stay mapped
+    // for the life of the process, because nothing here loads or unloads libraries. Nobody but a debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
     // the same bytes again, and MADV_RANDOM changes no byte.
     unsafe { madvise(start, range.len(), advice) }.map_err(io::Error::from)
 }
@@ -145,12 +145,12 @@ fn header(line: &str) -> Option<Mapping> {
     let (start, end) = words.next()?.split_once('-')?;
     let permissions = words.next()?;
     let offset = usize::from_str_radix(words.next()?, 16).ok()?;
+    let is_code = permissions.starts_with("r-x");
     Some(Mapping {
         start: usize::from_str_radix(start, 16).ok()?,
         end: usize::from_str_radix(end, 16).ok()?,
-        is_code: permissions.starts_with("r-x"),
-        is_constant: permissions.starts_with("r-x")
-            || (permissions.starts_with("r--") && offset == 0),
+        is_code,
+        is_constant: is_code || (permissions.starts_with("r--") && offset == 0),
         path: words.nth(2).unwrap_or_default().into(),
         ..Mapping::default()
     })
