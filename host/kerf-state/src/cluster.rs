@@ -13,7 +13,7 @@ use kerf_core::instance_type::InstanceType;
 use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
-use kerf_core::pod::{Pod, PodSpec, TopologySpread};
+use kerf_core::pod::{DaemonPod, Pod, PodSpec, TopologySpread};
 use kerf_core::resources::Resources;
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
@@ -23,8 +23,10 @@ use crate::convert::node_pool::Converted;
 use crate::convert::pod::PodEntry;
 use crate::daemons::{self, DaemonEntry};
 use crate::default_spread::{self, DefaultSpread};
-use crate::nodes::{self, NodeClaimEntry, NodeEntry, Surroundings};
+use crate::join::{Join, Tables};
+use crate::nodes::{NodeClaimEntry, NodeEntry};
 use crate::nominations::Nominations;
+use crate::pod_sets::PodSets;
 use crate::pools::{self, NodeClassEntry};
 use crate::problem::{Kind, ObjectKey, ObjectProblem, Problem};
 use crate::provider_ids::{ProviderIds, bare};
@@ -56,6 +58,7 @@ const TOMBSTONES_MAX: usize = 1024;
 pub struct Cluster {
     pub(crate) pods: BTreeMap<ObjectKey, PodEntry>,
     pub(crate) bound: Bound,
+    pub(crate) sets: PodSets,
     pub(crate) nodes: BTreeMap<ObjectKey, NodeEntry>,
     pub(crate) node_claims: BTreeMap<ObjectKey, NodeClaimEntry>,
     pub(crate) node_pools: BTreeMap<ObjectKey, Converted>,
@@ -316,20 +319,16 @@ impl Cluster {
         let mut pending_pods = self.pending_pods(&mut specs, now);
         let virtual_pods = self.buffers.values().flat_map(Buffer::virtual_pods);
         pending_pods.extend(virtual_pods.map(Arc::new));
-        let surroundings = Surroundings {
-            pods: &mut |node| self.pods_on(node, &mut specs),
-            attachment_limits: &self.csi_nodes,
-            nominations: &self.nominations,
-        };
+        let join = Join::new(&self.tables(), |node| self.pods_on(node, &mut specs));
         Arc::new(Snapshot {
             pools: self
                 .node_pools
                 .values()
                 .map(|pool| Arc::new(self.pool(pool, catalog)))
                 .collect(),
-            nodes: nodes::join(&self.nodes, &self.node_claims, &self.node_ids, surroundings),
+            nodes: join.all(),
             pending_pods,
-            daemon_pods: daemons::daemon_pods(&self.daemon_sets, &self.pods),
+            daemon_pods: self.daemon_pods(),
             pod_budgets: self.pod_budgets.values().cloned().collect(),
             namespaces: self
                 .namespaces
@@ -344,16 +343,16 @@ impl Cluster {
     #[must_use]
     pub fn nodes_of_claims<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Arc<Node>> {
         let mut specs = self.default_spread.specs();
-        let surroundings = Surroundings {
-            pods: &mut |node| self.pods_on(node, &mut specs),
+        Join::new(&self.tables(), |node| self.pods_on(node, &mut specs)).of_claims(names)
+    }
+
+    fn tables(&self) -> Tables<'_> {
+        Tables {
+            nodes: &self.nodes,
+            claims: &self.node_claims,
             attachment_limits: &self.csi_nodes,
             nominations: &self.nominations,
-        };
-        let claims = names.filter_map(|name| {
-            let key = ObjectKey::cluster(name);
-            self.node_claims.get_key_value(&key)
-        });
-        nodes::of_claims(claims, &self.nodes, &self.node_ids, surroundings)
+        }
     }
 
     /// The pods that a plan looks at, by namespace and name.
@@ -362,18 +361,17 @@ impl Cluster {
         specs: &mut default_spread::Specs<'a>,
         now: Timestamp,
     ) -> Vec<Arc<Pod>> {
-        let mut last_verdict = None;
-        let mut waiting = Vec::new();
-        for entry in self.pods.values() {
-            last_verdict = last_verdict.max(entry.verdict_at);
-            if entry.node.is_none() && entry.waiting.is_some() {
-                waiting.push(entry);
-            }
-        }
-        let scheduler = Scheduler::new(last_verdict, self.bound.least_priority(), now);
-        waiting.retain(|entry| scheduler.leaves(entry));
-        let pods = waiting.into_iter();
-        pods.map(|entry| self.resolved(entry, specs)).collect()
+        let (last_verdict, least_priority) =
+            (self.sets.last_verdict(), self.bound.least_priority());
+        let scheduler = Scheduler::new(last_verdict, least_priority, now);
+        let waiting = self.sets.waiting().filter_map(|key| self.pods.get(key));
+        let planned = waiting.filter(|entry| scheduler.leaves(entry));
+        planned.map(|entry| self.resolved(entry, specs)).collect()
+    }
+
+    fn daemon_pods(&self) -> Vec<DaemonPod> {
+        let newest = |uid: &str| self.pods.get(self.sets.newest_daemon(uid)?);
+        daemons::daemon_pods(&self.daemon_sets, newest)
     }
 
     /// The pods on a node. Few have volumes or get constraints, so most lists are as the index has them.
@@ -441,6 +439,12 @@ impl Cluster {
             }),
             None => Arc::clone(&entry.pod),
         }
+    }
+
+    /// Takes a pod that was removed out of what is kept of pods.
+    pub(crate) fn forget(&mut self, key: &ObjectKey, pod: &PodEntry) {
+        self.bound.remove(pod);
+        self.sets.remove(key, pod);
     }
 
     pub(crate) fn note_problems(&mut self, kind: Kind, key: &ObjectKey, problems: Vec<Problem>) {

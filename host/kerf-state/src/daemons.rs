@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kerf_core::pod::{DaemonPod, OwnerKind, PodPhase, PodSpec};
+use kerf_core::pod::{DaemonPod, OwnerKind, PodSpec};
 
 use crate::convert::pod::{PodEntry, pod_spec};
 use crate::problem::{ObjectKey, Problems};
@@ -34,14 +34,14 @@ pub(crate) fn daemon_set(
     }
 }
 
-/// The pod of each DaemonSet: what its newest live pod asks for, where its template wants to be.
-pub(crate) fn daemon_pods(
+/// The pod of each DaemonSet: what its newest live pod asks for, where its template wants to be. `newest` finds that pod by
+/// the DaemonSet's uid.
+pub(crate) fn daemon_pods<'a>(
     daemon_sets: &BTreeMap<ObjectKey, DaemonEntry>,
-    pods: &BTreeMap<ObjectKey, PodEntry>,
+    newest: impl Fn(&str) -> Option<&'a PodEntry>,
 ) -> Vec<DaemonPod> {
-    let newest = newest_pods(pods);
     let daemons = daemon_sets.iter().map(|(key, entry)| {
-        let live = newest.get(&entry.uid).map(|entry| &entry.pod.spec);
+        let live = newest(&entry.uid).map(|entry| &entry.pod.spec);
         DaemonPod {
             namespace: Arc::clone(&key.namespace),
             name: Arc::clone(&key.name),
@@ -62,21 +62,4 @@ fn merge(live: &PodSpec, template: &PodSpec) -> Arc<PodSpec> {
         preferred_node_terms: template.preferred_node_terms.clone(),
         ..live.clone()
     })
-}
-
-fn newest_pods(pods: &BTreeMap<ObjectKey, PodEntry>) -> BTreeMap<&Arc<str>, &PodEntry> {
-    let mut newest: BTreeMap<&Arc<str>, &PodEntry> = BTreeMap::new();
-    for entry in pods.values() {
-        let Some(uid) = entry.daemon_set() else {
-            continue;
-        };
-        let is_usable = entry.pod.phase == PodPhase::Active && entry.pod.invalid.is_none();
-        let is_newer = newest
-            .get(uid)
-            .is_none_or(|other| other.pod.created_at < entry.pod.created_at);
-        if is_usable && is_newer {
-            newest.insert(uid, entry);
-        }
-    }
-    newest
 }

@@ -1,6 +1,5 @@
 //! Nodes and NodeClaims, and how one of each becomes one node.
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,8 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::condition::{self, Condition};
 use kerf_api::names::{annotation, condition as types, label};
 use kerf_api::nodeclaim::NodeClaim;
-use kerf_core::bound_pods::BoundPods;
-use kerf_core::ids::{NodeClaimName, NodeName};
 use kerf_core::labels;
 use kerf_core::node::{Drift, Node, Replaced};
 use kerf_core::node_labels::NodeLabels;
@@ -21,9 +18,8 @@ use kerf_core::selector::Labels;
 use kerf_core::taint::Taint;
 
 use crate::convert::{quantities, requirements, taints};
-use crate::nominations::Nominations;
-use crate::problem::{ObjectKey, Problems};
-use crate::provider_ids::{ProviderIds, bare};
+use crate::problem::Problems;
+use crate::provider_ids::bare;
 use crate::shared::Shared;
 
 /// A Node in the index.
@@ -165,6 +161,11 @@ impl NodeEntry {
 }
 
 impl NodeClaimEntry {
+    /// The Node's name in its status.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        self.node_name.as_deref()
+    }
+
     /// A copy that shares nothing with this one but what it shares with others too.
     pub(crate) fn anew(&self) -> Self {
         Self {
@@ -252,72 +253,8 @@ fn with_single_values(mut labels: Labels, required: &Requirements) -> Labels {
     labels
 }
 
-/// What the join looks at besides nodes and claims.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) pods: &'a mut dyn FnMut(&str) -> BoundPods,
-    pub(crate) attachment_limits: &'a BTreeMap<ObjectKey, BTreeMap<String, u32>>,
-    pub(crate) nominations: &'a Nominations,
-}
-
-/// Every NodeClaim with its Node, if it has one, and every Node that no claim has.
-///
-/// A claim has the node with its providerID, or of the name in its status. A claim that is stuck is a node without a
-/// name, nothing more: the others go on.
-pub(crate) fn join(
-    nodes: &BTreeMap<ObjectKey, NodeEntry>,
-    claims: &BTreeMap<ObjectKey, NodeClaimEntry>,
-    node_ids: &ProviderIds,
-    mut surroundings: Surroundings<'_>,
-) -> Vec<Arc<Node>> {
-    let mut joined: HashSet<&str> = HashSet::with_capacity(nodes.len());
-    let mut result = Vec::with_capacity(nodes.len().max(claims.len()));
-
-    for (key, claim) in claims {
-        let name = find_node(claim, nodes, node_ids).filter(|name| joined.insert(name));
-        result.push(surroundings.of_claim(key, claim, name, nodes));
-    }
-    for (key, node) in nodes {
-        if !joined.contains(&*key.name) {
-            result.push(Arc::new(surroundings.complete(
-                unmanaged(node),
-                Some(&key.name),
-                None,
-            )));
-        }
-    }
-    result
-}
-
-/// As [`join`], of these claims only.
-pub(crate) fn of_claims<'a>(
-    claims: impl Iterator<Item = (&'a ObjectKey, &'a NodeClaimEntry)>,
-    nodes: &BTreeMap<ObjectKey, NodeEntry>,
-    node_ids: &ProviderIds,
-    mut surroundings: Surroundings<'_>,
-) -> Vec<Arc<Node>> {
-    let node = |(key, claim)| {
-        let name = find_node(claim, nodes, node_ids);
-        surroundings.of_claim(key, claim, name, nodes)
-    };
-    claims.map(node).collect()
-}
-
-fn find_node<'a>(
-    claim: &'a NodeClaimEntry,
-    nodes: &'a BTreeMap<ObjectKey, NodeEntry>,
-    node_ids: &'a ProviderIds,
-) -> Option<&'a Arc<str>> {
-    let id = claim.provider_id.as_ref()?;
-    if let Some(name) = node_ids.names(Arc::clone(id)).next() {
-        return Some(name);
-    }
-    // A node may be there before the cloud controller has written its providerID.
-    let name = claim.node_name.as_deref()?;
-    let (key, node) = nodes.get_key_value(&ObjectKey::cluster(name))?;
-    node.provider_id.is_none().then_some(&key.name)
-}
-
-fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
+/// A claim with its Node.
+pub(crate) fn managed(claim: &NodeClaimEntry, node: &NodeEntry) -> Node {
     let has_label = |key| node.labels.get(key) == Some("true");
     let is_registered = claim.is_registered || has_label(label::REGISTERED);
     let is_initialized = claim.is_initialized || has_label(label::INITIALIZED);
@@ -355,7 +292,8 @@ fn fill_zeros(own: &mut Resources, expected: &Resources) {
     }
 }
 
-fn in_flight(claim: &NodeClaimEntry) -> Node {
+/// A claim that has no Node yet.
+pub(crate) fn in_flight(claim: &NodeClaimEntry) -> Node {
     let known_or_planned = |known: &Resources| {
         if known.is_empty() {
             claim.requests.clone()
@@ -394,7 +332,8 @@ fn of_claim(claim: &NodeClaimEntry) -> Node {
     }
 }
 
-fn unmanaged(node: &NodeEntry) -> Node {
+/// A Node that no claim has.
+pub(crate) fn unmanaged(node: &NodeEntry) -> Node {
     Node {
         labels: node.labels.clone(),
         taints: node.taints.clone(),
@@ -405,44 +344,5 @@ fn unmanaged(node: &NodeEntry) -> Node {
         is_deleting: node.is_deleting,
         forbids_disruption: node.forbids_disruption,
         ..Node::default()
-    }
-}
-
-impl Surroundings<'_> {
-    /// The claim with the Node of that name, if there is one.
-    fn of_claim(
-        &mut self,
-        key: &ObjectKey,
-        claim: &NodeClaimEntry,
-        name: Option<&Arc<str>>,
-        nodes: &BTreeMap<ObjectKey, NodeEntry>,
-    ) -> Arc<Node> {
-        let node = name.and_then(|name| nodes.get(&ObjectKey::cluster(Arc::clone(name))));
-        Arc::new(match (name, node) {
-            (Some(name), Some(node)) => {
-                self.complete(managed(claim, node), Some(name), Some(&key.name))
-            }
-            _ => self.complete(in_flight(claim), None, Some(&key.name)),
-        })
-    }
-
-    /// Adds what is known by the names of the node and its claim.
-    fn complete(&mut self, node: Node, name: Option<&Arc<str>>, claim: Option<&Arc<str>>) -> Node {
-        let pods = name.map(|name| (self.pods)(name)).unwrap_or_default();
-        let key = name.map(|name| ObjectKey::cluster(Arc::clone(name)));
-        let limits = key.and_then(|key| self.attachment_limits.get(&key));
-        let is_marked = claim.is_some_and(|claim| self.nominations.is_marked(claim));
-        let node_name = name.map(|it| &**it);
-        let claim_name = claim.map(|it| &**it);
-        Node {
-            name: name.cloned().map(NodeName::new),
-            node_claim: claim.cloned().map(NodeClaimName::new),
-            pods,
-            attachment_limits: limits.cloned().unwrap_or_default(),
-            nominated_until: self.nominations.until(node_name, claim_name),
-            buffer_pods: self.nominations.buffer_pods(node_name, claim_name),
-            is_marked_for_deletion: node.is_marked_for_deletion || is_marked,
-            ..node
-        }
     }
 }

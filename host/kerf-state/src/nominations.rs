@@ -3,7 +3,7 @@
 //! Losing this in a restart is safe: nominations end by themselves within seconds, and marks are taken from the
 //! NodeClaims' DisruptionReason condition as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use kerf_core::ids::PodUid;
@@ -42,6 +42,49 @@ enum BufferPods {
 impl Default for BufferPods {
     fn default() -> Self {
         Self::At(BTreeMap::new())
+    }
+}
+
+/// What is expected, by the names of Nodes and of NodeClaims.
+#[derive(Debug, Default)]
+pub(crate) struct Expected<'a> {
+    nodes: HashMap<&'a str, OnNode>,
+    claims: HashMap<&'a str, OnNode>,
+    /// Whether virtual pods could be on every node.
+    anywhere: bool,
+}
+
+/// What is expected on one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OnNode {
+    /// The latest of what was said about the node and about its claim, and of what is expected there.
+    pub(crate) until: Option<Timestamp>,
+    /// How many virtual pods it stands in for; 1 where that is not known yet.
+    pub(crate) buffer_pods: u32,
+}
+
+impl<'a> Expected<'a> {
+    /// On the node with these names.
+    pub(crate) fn on(&self, node: Option<&str>, claim: Option<&str>) -> OnNode {
+        let of = |table: &HashMap<&str, OnNode>, name: Option<&str>| {
+            let known = name
+                .filter(|_| !table.is_empty())
+                .and_then(|name| table.get(name));
+            known.copied().unwrap_or_default()
+        };
+        let (node, claim) = (of(&self.nodes, node), of(&self.claims, claim));
+        let buffer_pods = node.buffer_pods.saturating_add(claim.buffer_pods);
+        OnNode {
+            until: node.until.max(claim.until),
+            buffer_pods: if self.anywhere { 1 } else { buffer_pods },
+        }
+    }
+
+    fn at(&mut self, target: &'a PlacementTarget) -> &mut OnNode {
+        match target {
+            PlacementTarget::Node(name) => self.nodes.entry(name.as_str()).or_default(),
+            PlacementTarget::InFlight(name) => self.claims.entry(name.as_str()).or_default(),
+        }
     }
 }
 
@@ -85,17 +128,24 @@ impl Nominations {
         }
     }
 
-    /// The latest of what was said about the node and about its claim, and of what is expected there.
-    pub(crate) fn until(&self, node: Option<&str>, claim: Option<&str>) -> Option<Timestamp> {
-        if self.until.is_empty() && self.expecting.is_empty() {
-            return None;
-        }
-        let of = |target: PlacementTarget| {
-            let expecting = self.expecting.get(&target).map(|it| it.until);
-            self.until.get(&target).copied().max(expecting)
+    /// What is expected where, for a walk over all nodes.
+    pub(crate) fn expected(&self) -> Expected<'_> {
+        let mut all = Expected {
+            anywhere: matches!(self.buffer_pods, BufferPods::Anywhere),
+            ..Expected::default()
         };
-        let node = node.and_then(|name| of(PlacementTarget::Node(name.into())));
-        node.max(claim.and_then(|name| of(PlacementTarget::InFlight(name.into()))))
+        let expecting = self.expecting.iter().map(|(target, it)| (target, it.until));
+        let kept = self.until.iter().map(|(target, until)| (target, *until));
+        for (target, until) in kept.chain(expecting) {
+            let known = &mut all.at(target).until;
+            *known = (*known).max(Some(until));
+        }
+        if let BufferPods::At(places) = &self.buffer_pods {
+            for (target, pods) in places {
+                all.at(target).buffer_pods += pods;
+            }
+        }
+        all
     }
 
     pub(crate) fn expect_buffers(&mut self) {
@@ -107,20 +157,6 @@ impl Nominations {
         let is_same = matches!(&self.buffer_pods, BufferPods::At(known) if *known == places);
         self.buffer_pods = BufferPods::At(places);
         !is_same
-    }
-
-    /// How many virtual pods a node stands in for; 1 where that is not known yet.
-    pub(crate) fn buffer_pods(&self, node: Option<&str>, claim: Option<&str>) -> u32 {
-        let BufferPods::At(places) = &self.buffer_pods else {
-            return 1;
-        };
-        if places.is_empty() {
-            return 0;
-        }
-        let at = |target: PlacementTarget| places.get(&target).copied().unwrap_or_default();
-        let of_node = node.map_or(0, |name| at(PlacementTarget::Node(name.into())));
-        let of_claim = claim.map_or(0, |name| at(PlacementTarget::InFlight(name.into())));
-        of_node.saturating_add(of_claim)
     }
 
     pub(crate) fn mark(&mut self, claim: &str) {

@@ -21,6 +21,7 @@ impl Cluster {
     pub fn repack(&mut self) {
         self.pods = self.pods.iter().map(|it| of_pod(it.0, it.1)).collect();
         self.bound = self.pods.values().collect();
+        self.sets = self.pods.iter().collect();
         repack(&mut self.nodes, |it| it.anew());
         repack(&mut self.node_claims, |it| it.anew());
         self.node_ids = ids(&self.nodes, NodeEntry::provider_id);

@@ -127,9 +127,10 @@ impl Tracked for Pod {
         };
         // Taken out first, because a map keeps the key that it has: the key and the pod share the name.
         if let Some(before) = cluster.pods.remove(&key) {
-            cluster.bound.remove(&before);
+            cluster.forget(&key, &before);
         }
         cluster.bound.add(&entry);
+        cluster.sets.add(&key, &entry);
         cluster.pods.insert(key, entry);
         is_looked_at
     }
@@ -139,7 +140,7 @@ impl Tracked for Pod {
         let Some(gone) = cluster.pods.remove(key) else {
             return false;
         };
-        cluster.bound.remove(&gone);
+        cluster.forget(key, &gone);
         cluster.nominations.arrived(&gone.pod.uid);
         cluster.news.left += 1;
         true
