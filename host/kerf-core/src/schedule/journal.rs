@@ -1,12 +1,11 @@
 //! What a simulation has changed about a round, so that it can be taken back: nothing is copied that was not touched.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claims::Claims;
 use super::limits::Remaining;
 use super::nodes::NodeBefore;
-use super::round::{Round, domain_on};
+use super::round::{Round, ZoneNodes, domain_on};
 use super::topology::{GroupId, GroupKey, GroupKind, Host, HostCounts};
 use crate::pod::PodPhase;
 
@@ -18,7 +17,7 @@ pub(super) struct Journal {
     pub(super) counts: Vec<(GroupId, Host, Option<usize>, bool)>,
     closed: Vec<usize>,
     limits: Vec<Remaining>,
-    zone_nodes: Vec<BTreeMap<Arc<str>, u32>>,
+    zone_nodes: Vec<ZoneNodes>,
     reservations: Vec<u32>,
 }
 

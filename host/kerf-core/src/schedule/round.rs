@@ -20,6 +20,7 @@ use super::taints::TaintTable;
 use super::topology::{Filter, GroupId, GroupKey, GroupKind, Host, Topology};
 use super::vector::ResourceIndex;
 use super::view::{Masks, View, ViewTable};
+use crate::ids::NodePoolName;
 use crate::node_pool::NodePool;
 use crate::pod::{Pod, PodPhase, PodSpec};
 use crate::preferences::Preferences;
@@ -45,8 +46,12 @@ pub(super) struct Seat {
 pub(super) struct Kept {
     /// By place among the pools that can grow.
     stocks: BTreeMap<usize, Option<Stock>>,
+    zone_nodes: Option<Vec<ZoneNodes>>,
     pub(super) masks: Masks,
 }
+
+/// How many nodes of a pool are in each zone.
+pub(super) type ZoneNodes = BTreeMap<Arc<str>, u32>;
 
 /// The state of a round.
 #[derive(Debug)]
@@ -71,7 +76,7 @@ pub(super) struct Round<'a> {
     /// By pod: how and when it got its place.
     pub(super) seats: Vec<Seat>,
     /// Nodes of each pool by zone, those that are planned and have settled on a zone too.
-    pub(super) zone_nodes: Vec<BTreeMap<Arc<str>, u32>>,
+    pub(super) zone_nodes: Vec<ZoneNodes>,
     pub(super) work: u64,
     /// What has changed since a simulation began, so that it can be taken back; none while nothing will be.
     pub(super) journal: Option<Journal>,
@@ -135,14 +140,16 @@ impl<'a> Round<'a> {
             })
             .collect();
         let nodes = Nodes::new(snapshot, &resources, &mut taints, &mut domains, order);
+        let known = kept.as_ref().and_then(|it| it.zone_nodes.clone());
+        let zone_nodes = known.unwrap_or_else(|| zones_of_nodes(&growing, snapshot));
+        if let Some(kept) = kept.as_deref_mut() {
+            kept.zone_nodes = Some(zone_nodes.clone());
+        }
         let masks = kept.map(|it| std::mem::take(&mut it.masks));
         let masks = masks.unwrap_or_default();
         let mut round = Self {
             limits: limits::of_pools(&pools, snapshot, &resources, Leaving::Counts),
-            zone_nodes: pools
-                .iter()
-                .map(|entry| zones_of_nodes(&entry.pool, snapshot))
-                .collect(),
+            zone_nodes,
             snapshot,
             resources,
             sets,
@@ -351,17 +358,19 @@ fn groups_of_bound_pods<'a>(snapshot: &'a Snapshot, ctx: &mut ClassContext<'_>) 
     groups
 }
 
-fn zones_of_nodes(pool: &NodePool, snapshot: &Snapshot) -> BTreeMap<Arc<str>, u32> {
-    let mut zones: BTreeMap<Arc<str>, u32> = BTreeMap::new();
-    for node in snapshot
-        .nodes
-        .iter()
-        .filter(|node| node.pool.as_ref() == Some(&pool.name) && node.is_active())
-    {
-        let Some(zone) = node.zone() else { continue };
-        match zones.get_mut(zone) {
+/// By pool, in one look at all nodes.
+fn zones_of_nodes(pools: &[Arc<NodePool>], snapshot: &Snapshot) -> Vec<ZoneNodes> {
+    let mut zones = vec![ZoneNodes::new(); pools.len()];
+    let places = pools.iter().enumerate().map(|(idx, it)| (&it.name, idx));
+    let places: FxHashMap<&NodePoolName, usize> = places.collect();
+    for node in snapshot.nodes.iter().filter(|node| node.is_active()) {
+        let place = node.pool.as_ref().and_then(|pool| places.get(pool));
+        let (Some(place), Some(zone)) = (place, node.zone()) else {
+            continue;
+        };
+        match zones[*place].get_mut(zone) {
             Some(count) => *count += 1,
-            None => drop(zones.insert(Arc::from(zone), 1)),
+            None => drop(zones[*place].insert(Arc::from(zone), 1)),
         }
     }
     zones
