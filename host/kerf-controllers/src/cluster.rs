@@ -9,6 +9,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::{NodeClaimName, PodUid};
 use kerf_core::node::Node;
 use kerf_core::plan::PlacementTarget;
+use kerf_core::pod::Pod;
 use kerf_core::resources::Resources;
 use kerf_core::snapshot::{Settings, Snapshot};
 use kerf_state::{Catalog, Cluster};
@@ -218,15 +219,15 @@ impl SharedCluster {
     }
 
     /// A plan has just looked at these pods.
-    pub fn note_planned(&self, pods: impl IntoIterator<Item = PodUid>) {
+    pub fn note_planned(&self, pods: &[Arc<Pod>]) {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         index.note_planned(pods);
     }
 
-    /// How many pods the last plan looked at.
+    /// Whether the last plan looked at so many pods or more, of which not every one could take the place of every other.
     #[must_use]
-    pub fn planned_pods(&self) -> usize {
-        self.read(Cluster::planned_pods)
+    pub fn has_planned_a_mix(&self, least: usize) -> bool {
+        self.read(|index| index.planned_pods() >= least && !index.planned_pods_are_alike())
     }
 
     /// A pod came to the node or left it.

@@ -180,6 +180,22 @@ impl PodSpec {
     }
 }
 
+/// Whether any of the pods can take the place of any other, whichever comes first: all ask for the same, and none looks at how
+/// its kind is spread over the nodes that are there.
+pub fn are_alike<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> bool {
+    let mut pods = pods.into_iter().map(|pod| &pod.spec);
+    let Some(first) = pods.next() else {
+        return true;
+    };
+    let unlabelled = |spec: &PodSpec| PodSpec {
+        labels: Labels::new(),
+        ..spec.clone()
+    };
+    let wanted = unlabelled(first);
+    first.topology_spread.is_empty()
+        && pods.all(|spec| Arc::ptr_eq(spec, first) || unlabelled(spec) == wanted)
+}
+
 /// A preference and how much it counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weighted<T> {
@@ -308,4 +324,38 @@ pub struct DaemonPod {
     pub name: Arc<str>,
     /// The newest live pod's spec with the template's node affinity, or the template's.
     pub spec: Arc<PodSpec>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(cpu_milli: i64, labels: &[(&str, &str)]) -> Pod {
+        let mut spec = PodSpec::requesting(cpu_milli, 0);
+        let labels = labels.iter().map(|(key, value)| (*key, *value));
+        spec.labels = labels
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect();
+        Pod::new("a", spec)
+    }
+
+    #[test]
+    fn pods_are_alike_whose_labels_alone_differ_unless_they_are_spread() {
+        let (first, second) = (pod(100, &[("index", "0")]), pod(100, &[("index", "1")]));
+        assert!(are_alike([]));
+        assert!(are_alike([&first, &second]));
+        assert!(!are_alike([&first, &second, &pod(200, &[])]));
+
+        let spread = TopologySpread::new("zone", 1, LabelSelector::default());
+        let spec = PodSpec {
+            topology_spread: vec![spread],
+            ..(*first.spec).clone()
+        };
+        let spread = Pod {
+            spec: Arc::new(spec),
+            ..first.clone()
+        };
+        assert!(!are_alike([&spread, &spread]));
+        assert!(!are_alike([&first, &spread]));
+    }
 }

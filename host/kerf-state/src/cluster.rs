@@ -13,7 +13,7 @@ use kerf_core::instance_type::InstanceType;
 use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
-use kerf_core::pod::{DaemonPod, Pod, PodSpec, TopologySpread};
+use kerf_core::pod::{DaemonPod, Pod, PodSpec, TopologySpread, are_alike};
 use kerf_core::resources::Resources;
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
@@ -80,11 +80,17 @@ pub struct Cluster {
     /// By `namespace/name`; what they refer to is read by their controller.
     buffers: BTreeMap<String, Buffer>,
     tombstones: VecDeque<String>,
-    /// The pods that the last plan looked at.
-    planned: BTreeSet<PodUid>,
+    planned: Planned,
     /// Nodes whose pods must move.
     leaving: BTreeSet<String>,
     pub(crate) news: PodNews,
+}
+
+/// What the last plan looked at.
+#[derive(Debug, Default)]
+struct Planned {
+    pods: BTreeSet<PodUid>,
+    are_alike: bool,
 }
 
 impl Cluster {
@@ -256,19 +262,28 @@ impl Cluster {
     }
 
     /// Remembers which pods a plan has just looked at: what kube-scheduler says of them later is no news.
-    pub fn note_planned(&mut self, pods: impl IntoIterator<Item = PodUid>) {
-        self.planned = pods.into_iter().collect();
+    pub fn note_planned(&mut self, pods: &[Arc<Pod>]) {
+        self.planned = Planned {
+            pods: pods.iter().map(|pod| pod.uid.clone()).collect(),
+            are_alike: are_alike(pods.iter().map(|pod| &**pod)),
+        };
     }
 
     /// How many pods the last plan looked at.
     #[must_use]
     pub fn planned_pods(&self) -> usize {
-        self.planned.len()
+        self.planned.pods.len()
+    }
+
+    /// Whether each of those pods can take the place of any other of them.
+    #[must_use]
+    pub fn planned_pods_are_alike(&self) -> bool {
+        self.planned.are_alike
     }
 
     /// Whether the last plan looked at the pod.
     pub(crate) fn is_planned(&self, pod: &PodUid) -> bool {
-        self.planned.contains(pod)
+        self.planned.pods.contains(pod)
     }
 
     /// How many pods came and went so far, as far as plans care.

@@ -2,7 +2,8 @@
 //!
 //! kube-scheduler goes through its queue faster than nodes join one after another: it would fill the first to the brim with
 //! the oldest pods, whatever those ask for, and the last pods would fit none of the last nodes (of 4,000, some 300 needed a
-//! second launch). So a node that joins waits a moment for those that were launched with it.
+//! second launch). So a node that joins waits a moment for those that were launched with it; where all pods are alike, there
+//! is nothing to wait for.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// When to look again at a claim whose node has joined before others of its launch; none when its node may open.
 pub(super) fn wait(claim: &NodeClaim, node: &Node, context: &Context) -> Option<Duration> {
-    if context.cluster.planned_pods() < PODS_MIN || !is_young(node, clock::now()) {
+    if !context.cluster.has_planned_a_mix(PODS_MIN) || !is_young(node, clock::now()) {
         return None;
     }
     let made = claim.creation_timestamp()?.0;

@@ -124,7 +124,10 @@ fn verdicts_hold_no_batch_open_and_those_on_planned_pods_are_no_news() {
     let mut cluster = cluster(&(unseen("a") + "---\n" + &unseen("b")));
     assert_eq!(cluster.pod_news().arrived, 2);
 
-    cluster.note_planned(["a".into()]);
+    let pods = cluster.pods.values().map(|entry| &entry.pod);
+    let planned = pods.filter(|pod| *pod.name == *"a").cloned();
+    cluster.note_planned(&planned.collect::<Vec<_>>());
+    assert_eq!(cluster.planned_pods(), 1);
     let verdicts = refused("a") + "---\n" + &refused("b");
     for pod in documents(&verdicts) {
         assert!(apply(&mut cluster, &pod));
