@@ -9,7 +9,7 @@ use kerf_api::nodeclaim::NodeClaim;
 use kerf_core::ids::{NodeClaimName, PodUid};
 use kerf_core::node::Node;
 use kerf_core::plan::PlacementTarget;
-use kerf_core::pod::Pod;
+use kerf_core::pod::are_alike;
 use kerf_core::resources::Resources;
 use kerf_core::snapshot::{Settings, Snapshot};
 use kerf_state::{Catalog, Cluster};
@@ -218,10 +218,16 @@ impl SharedCluster {
         }
     }
 
-    /// A plan has just looked at these pods.
-    pub fn note_planned(&self, pods: &[Arc<Pod>]) {
+    /// A plan has just looked at the pods of this snapshot.
+    pub fn note_planned(&self, snapshot: &Snapshot) {
+        let pending = &snapshot.pending_pods;
+        let left = snapshot.nodes.iter().filter(|node| !node.is_active());
+        let moving = left.flat_map(|node| node.pods.iter());
+        let moving = moving.filter(|pod| pod.is_reschedulable());
+        let are_alike = are_alike(pending.iter().chain(moving).map(|pod| &**pod));
+        let uids: Vec<PodUid> = pending.iter().map(|pod| pod.uid.clone()).collect();
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.note_planned(pods);
+        index.note_planned(uids, are_alike);
     }
 
     /// Whether the last plan looked at so many pods or more, of which not every one could take the place of every other.

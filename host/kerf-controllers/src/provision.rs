@@ -94,7 +94,7 @@ async fn plan(homes: &Homes, planned: &Planned, context: &Context) -> (Plan, Hom
         metrics.idle();
         return (Plan::default(), Homes::new());
     }
-    context.cluster.note_planned(&snapshot.pending_pods);
+    context.cluster.note_planned(&snapshot);
     metrics.pending(&by_effective_zone(&snapshot.pending_pods));
     let run = metrics.begin(snapshot.pending_pods.len(), clock::now());
     let mut plan = compute(|| rounds::plan(&snapshot, homes, context, "provision", clock::now()));

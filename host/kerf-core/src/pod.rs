@@ -178,22 +178,31 @@ impl PodSpec {
             ..Self::default()
         }
     }
+
+    fn looks_at_pods(&self) -> bool {
+        !(self.topology_spread.is_empty()
+            && self.affinity.is_empty()
+            && self.preferred_affinity.is_empty()
+            && self.anti_affinity.is_empty()
+            && self.preferred_anti_affinity.is_empty())
+    }
 }
 
-/// Whether any of the pods can take the place of any other, whichever comes first: all ask for the same, and none looks at how
-/// its kind is spread over the nodes that are there.
+/// Whether any of the pods can take the place of any other, whichever comes first: all ask for the same, and none looks at where
+/// other pods are.
 pub fn are_alike<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> bool {
     let mut pods = pods.into_iter().map(|pod| &pod.spec);
     let Some(first) = pods.next() else {
         return true;
     };
-    let unlabelled = |spec: &PodSpec| PodSpec {
-        labels: Labels::new(),
-        ..spec.clone()
-    };
-    let wanted = unlabelled(first);
-    first.topology_spread.is_empty()
-        && pods.all(|spec| Arc::ptr_eq(spec, first) || unlabelled(spec) == wanted)
+    let mut wanted = (**first).clone();
+    !first.looks_at_pods()
+        && pods.all(|spec| {
+            Arc::ptr_eq(spec, first) || {
+                wanted.labels.clone_from(&spec.labels);
+                wanted == **spec
+            }
+        })
 }
 
 /// A preference and how much it counts.
@@ -340,22 +349,25 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_alike_whose_labels_alone_differ_unless_they_are_spread() {
+    fn pods_are_alike_whose_labels_alone_differ_unless_they_look_at_others() {
         let (first, second) = (pod(100, &[("index", "0")]), pod(100, &[("index", "1")]));
         assert!(are_alike([]));
         assert!(are_alike([&first, &second]));
         assert!(!are_alike([&first, &second, &pod(200, &[])]));
 
         let spread = TopologySpread::new("zone", 1, LabelSelector::default());
-        let spec = PodSpec {
+        let spread = PodSpec {
             topology_spread: vec![spread],
             ..(*first.spec).clone()
         };
-        let spread = Pod {
-            spec: Arc::new(spec),
-            ..first.clone()
+        let apart = PodSpec {
+            anti_affinity: vec![PodAffinityTerm::default()],
+            ..(*first.spec).clone()
         };
-        assert!(!are_alike([&spread, &spread]));
-        assert!(!are_alike([&first, &spread]));
+        for spec in [spread, apart] {
+            let looking = Pod::new("b", spec);
+            assert!(!are_alike([&looking, &looking]));
+            assert!(!are_alike([&first, &looking]));
+        }
     }
 }

@@ -13,7 +13,7 @@ use kerf_core::instance_type::InstanceType;
 use kerf_core::node::Node;
 use kerf_core::node_pool::NodePool;
 use kerf_core::plan::PlacementTarget;
-use kerf_core::pod::{DaemonPod, Pod, PodSpec, TopologySpread, are_alike};
+use kerf_core::pod::{DaemonPod, Pod, PodSpec, TopologySpread};
 use kerf_core::resources::Resources;
 use kerf_core::selector::Labels;
 use kerf_core::snapshot::{Settings, Snapshot};
@@ -261,11 +261,12 @@ impl Cluster {
         self.nominations.unmark(claim);
     }
 
-    /// Remembers which pods a plan has just looked at: what kube-scheduler says of them later is no news.
-    pub fn note_planned(&mut self, pods: &[Arc<Pod>]) {
+    /// Remembers which pods a plan has just looked at: what kube-scheduler says of them later is no news. `are_alike` says
+    /// whether each of them can take the place of any other.
+    pub fn note_planned(&mut self, pods: impl IntoIterator<Item = PodUid>, are_alike: bool) {
         self.planned = Planned {
-            pods: pods.iter().map(|pod| pod.uid.clone()).collect(),
-            are_alike: are_alike(pods.iter().map(|pod| &**pod)),
+            pods: pods.into_iter().collect(),
+            are_alike,
         };
     }
 
@@ -275,7 +276,7 @@ impl Cluster {
         self.planned.pods.len()
     }
 
-    /// Whether each of those pods can take the place of any other of them.
+    /// Whether each of those pods can take the place of any other.
     #[must_use]
     pub fn planned_pods_are_alike(&self) -> bool {
         self.planned.are_alike

@@ -1,7 +1,7 @@
 //! Every NodeClaim with its Node, and every Node that no claim has.
 //!
-//! A large fleet has thousands of both in every snapshot. A look into an ordered table costs a handful of cache misses, so
-//! nothing is looked for there node by node: the tables are walked once, in order, and what is looked for is hashed.
+//! A large fleet has thousands of both in every snapshot, and a look into a large ordered table costs a handful of cache misses:
+//! such tables are walked once, in order, and what is looked for is hashed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kerf_core::ids::{NodeClaimName, NodeName};
 use kerf_core::node::Node;
 
 use crate::nodes::{NodeClaimEntry, NodeEntry, in_flight, managed, unmanaged};
-use crate::nominations::{Expected, Nominations};
+use crate::nominations::{Nominations, Outlook};
 use crate::problem::ObjectKey;
 
 type AttachmentLimits = BTreeMap<String, u32>;
@@ -41,7 +41,7 @@ pub(crate) struct Join<'a, P> {
     by_provider_id: HashMap<&'a str, usize>,
     claims: &'a BTreeMap<ObjectKey, NodeClaimEntry>,
     nominations: &'a Nominations,
-    expected: Expected<'a>,
+    outlook: Outlook<'a>,
     pods_on: P,
 }
 
@@ -60,7 +60,7 @@ impl<'a, P: FnMut(&str) -> BoundPods> Join<'a, P> {
             by_provider_id,
             claims: tables.claims,
             nominations: tables.nominations,
-            expected: tables.nominations.expected(),
+            outlook: tables.nominations.outlook(),
             pods_on,
         }
     }
@@ -125,9 +125,7 @@ impl<'a, P: FnMut(&str) -> BoundPods> Join<'a, P> {
         let name = here.map(|it| &it.key.name);
         let limits = here.and_then(|it| it.attachment_limits);
         let is_marked = claim.is_some_and(|claim| self.nominations.is_marked(claim));
-        let expected = self
-            .expected
-            .on(name.map(|it| &**it), claim.map(|it| &**it));
+        let expected = self.outlook.on(name.map(|it| &**it), claim.map(|it| &**it));
         Node {
             name: name.cloned().map(NodeName::new),
             node_claim: claim.cloned().map(NodeClaimName::new),

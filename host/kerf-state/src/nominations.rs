@@ -45,42 +45,40 @@ impl Default for BufferPods {
     }
 }
 
-/// What is expected, by the names of Nodes and of NodeClaims.
+/// What nominations come to for each node, by the names of Nodes and of NodeClaims.
 #[derive(Debug, Default)]
-pub(crate) struct Expected<'a> {
-    nodes: HashMap<&'a str, OnNode>,
-    claims: HashMap<&'a str, OnNode>,
+pub(crate) struct Outlook<'a> {
+    nodes: HashMap<&'a str, AtNode>,
+    claims: HashMap<&'a str, AtNode>,
     /// Whether virtual pods could be on every node.
     anywhere: bool,
 }
 
-/// What is expected on one node.
+/// The same for one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct OnNode {
+pub(crate) struct AtNode {
     /// The latest of what was said about the node and about its claim, and of what is expected there.
     pub(crate) until: Option<Timestamp>,
-    /// How many virtual pods it stands in for; 1 where that is not known yet.
+    /// How many virtual pods it stands in for.
     pub(crate) buffer_pods: u32,
 }
 
-impl<'a> Expected<'a> {
-    /// On the node with these names.
-    pub(crate) fn on(&self, node: Option<&str>, claim: Option<&str>) -> OnNode {
-        let of = |table: &HashMap<&str, OnNode>, name: Option<&str>| {
-            let known = name
-                .filter(|_| !table.is_empty())
-                .and_then(|name| table.get(name));
+impl<'a> Outlook<'a> {
+    /// On the node with these names; one virtual pod where nobody knows yet where they are.
+    pub(crate) fn on(&self, node: Option<&str>, claim: Option<&str>) -> AtNode {
+        let of = |table: &HashMap<&str, AtNode>, name: Option<&str>| {
+            let known = name.and_then(|name| table.get(name));
             known.copied().unwrap_or_default()
         };
         let (node, claim) = (of(&self.nodes, node), of(&self.claims, claim));
         let buffer_pods = node.buffer_pods.saturating_add(claim.buffer_pods);
-        OnNode {
+        AtNode {
             until: node.until.max(claim.until),
             buffer_pods: if self.anywhere { 1 } else { buffer_pods },
         }
     }
 
-    fn at(&mut self, target: &'a PlacementTarget) -> &mut OnNode {
+    fn at(&mut self, target: &'a PlacementTarget) -> &mut AtNode {
         match target {
             PlacementTarget::Node(name) => self.nodes.entry(name.as_str()).or_default(),
             PlacementTarget::InFlight(name) => self.claims.entry(name.as_str()).or_default(),
@@ -128,11 +126,11 @@ impl Nominations {
         }
     }
 
-    /// What is expected where, for a walk over all nodes.
-    pub(crate) fn expected(&self) -> Expected<'_> {
-        let mut all = Expected {
+    /// What they come to, for a walk over all nodes.
+    pub(crate) fn outlook(&self) -> Outlook<'_> {
+        let mut all = Outlook {
             anywhere: matches!(self.buffer_pods, BufferPods::Anywhere),
-            ..Expected::default()
+            ..Outlook::default()
         };
         let expecting = self.expecting.iter().map(|(target, it)| (target, it.until));
         let kept = self.until.iter().map(|(target, until)| (target, *until));

@@ -148,6 +148,9 @@ mod tests {
             pod("agent-c", 3, Some("node-3"), "Running"),
             pod("agent-c", 3, Some("node-3"), "Failed"),
             pod("web", 1, Some("node-1"), "Running"),
+            // Others of these names.
+            pod("agent-a", 0, Some("node-4"), "Running"),
+            pod("web", 4, None, "Pending"),
         ]
         .iter()
         .map(|step| {
@@ -164,7 +167,8 @@ mod tests {
         assert_eq!(seen[2], (web(), some("agent-a")), "of two as new the first");
         assert_eq!(seen[3], (web(), some("agent-c")));
         assert_eq!(seen[4], (web(), some("agent-a")), "the newest has failed");
-        assert_eq!(seen[5], (vec![], some("agent-a")));
+        assert_eq!(seen[5].0, [""; 0], "bound");
+        assert_eq!(seen[7], (web(), some("agent-b")));
 
         cluster.repack();
         assert_eq!(cluster.sets, cluster.pods.iter().collect::<PodSets>());

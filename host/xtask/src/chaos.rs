@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::process;
 use crate::rig::{Build, Rig};
+use guards::Heard;
 use invariants::{Breach, Invariants};
 use script::Event;
 use stage::Stage;
@@ -314,7 +315,8 @@ impl Run {
         }
         let before = self.seen.breaches().len();
         let heard = self.stage.heard();
-        self.heard += heard.len();
+        let is_event = |news: &&Heard| !matches!(news, Heard::All(_));
+        self.heard += heard.iter().filter(is_event).count();
         heard.into_iter().for_each(|news| self.seen.hear(news));
         let sight = self.stage.sight();
         self.looked = Instant::now();

@@ -124,9 +124,7 @@ fn verdicts_hold_no_batch_open_and_those_on_planned_pods_are_no_news() {
     let mut cluster = cluster(&(unseen("a") + "---\n" + &unseen("b")));
     assert_eq!(cluster.pod_news().arrived, 2);
 
-    let pods = cluster.pods.values().map(|entry| &entry.pod);
-    let planned = pods.filter(|pod| *pod.name == *"a").cloned();
-    cluster.note_planned(&planned.collect::<Vec<_>>());
+    cluster.note_planned(["a".into()], true);
     assert_eq!(cluster.planned_pods(), 1);
     let verdicts = refused("a") + "---\n" + &refused("b");
     for pod in documents(&verdicts) {

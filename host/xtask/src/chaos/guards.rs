@@ -21,7 +21,8 @@ pub(super) enum Heard {
     Gone(Value),
 }
 
-/// Listens to the API server, again and again: it ends each watch after a while, and a run restarts it.
+/// Listens to the API server, again and again: it ends each watch after a while, and a run restarts it. What happens between the
+/// end of a watch and the next list is not heard.
 #[derive(Debug)]
 pub(super) struct Guards {
     api: Arc<ApiServer>,

@@ -97,7 +97,9 @@ impl Invariants {
             }
             Heard::Changed(pod) => self.guards.extend(uid_of(&pod).map(|uid| (uid, pod))),
             Heard::Gone(pod) => {
-                uid_of(&pod).map(|uid| self.guards.remove(&uid));
+                if let Some(uid) = uid_of(&pod) {
+                    self.guards.remove(&uid);
+                }
             }
         }
         self.guards_stand();
