@@ -12,6 +12,7 @@ use kerf_core::instance_type::InstanceType;
 use kerf_core::snapshot::Snapshot;
 use kerf_state::{Catalog, PoolOffers};
 use kube::{Client, ResourceExt};
+use tokio::sync::Semaphore;
 
 use crate::capacity_buffer::Buffers;
 use crate::clock;
@@ -37,9 +38,9 @@ use crate::termination::eviction::Refusals;
 pub struct Context {
     /// The API server.
     pub client: Client,
-    /// The API server, for NodeClaims that are created: pods wait for them, and a hundred nodes that go at the same moment are
-    /// hundreds of requests.
-    pub create_client: Client,
+    /// The API server, for what pods wait for: NodeClaims that are created and Nodes that open to pods. A hundred nodes that come or
+    /// go at the same moment are hundreds of other requests.
+    pub urgent_client: Client,
     /// What the operator set.
     pub settings: Settings,
     /// What of it changes while the process runs.
@@ -68,6 +69,8 @@ pub struct Context {
     pub refusals: Refusals,
     /// Since when Nodes that go get no more pods.
     pub set_apart: SetApart,
+    /// Places for claims whose pass is being written.
+    pub claim_writes: Semaphore,
     /// Held while one expired claim asks for its place in the budgets.
     pub expirations: Mutex<()>,
     /// Where the cloud shows our instances.

@@ -40,8 +40,8 @@ use crate::{
 
 /// Clients for the API server, each with connections and a rate of its own.
 pub struct Clients {
-    /// For nothing but the creation of NodeClaims.
-    pub creates: Client,
+    /// For nothing but what pods wait for: NodeClaims that are created and Nodes that open to pods.
+    pub urgent: Client,
     /// For everything else.
     pub all: Client,
 }
@@ -151,12 +151,13 @@ pub async fn run(
         launches: Launches::default(),
         refusals: Refusals::default(),
         set_apart: SetApart::default(),
+        claim_writes: Semaphore::new(lifecycle::WRITES_MAX),
         expirations: std::sync::Mutex::default(),
         networks: Networks::default(),
         cloud: Cloud::new(cloud, metrics.cloud.clone()),
         metrics,
         client: clients.all,
-        create_client: clients.creates,
+        urgent_client: clients.urgent,
         hot: Hot::new(settings.batching, settings.set_level.clone()),
         settings,
         stores,

@@ -25,8 +25,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// times the requests that the rate allows, and at 100 ms as many. Evictions, which a webhook may hold up, are half of them at most.
 const IN_FLIGHT_MAX: usize = 20;
 
-/// As [`IN_FLIGHT_MAX`], of a client that does one thing only. A hundred creations take 0.2 s then.
-const IN_FLIGHT_OF_ONE_MAX: usize = 8;
+/// As [`IN_FLIGHT_MAX`], of a client for few kinds of requests. A hundred creations take 0.2 s then.
+const IN_FLIGHT_OF_FEW_MAX: usize = 8;
 
 /// Who asks, in the API server's audit log.
 const USER_AGENT: &str = concat!("kerf/", env!("CARGO_PKG_VERSION"));
@@ -38,15 +38,15 @@ pub(crate) struct Rate {
     pub(crate) burst: u32,
 }
 
-/// As [`connect`], for one kind of request, which waits for no other.
+/// As [`connect`], for few kinds of requests, which wait for no others.
 ///
 /// # Errors
 /// As [`connect`].
-pub(crate) async fn connect_for_one(
+pub(crate) async fn connect_for_few(
     kubeconfig: Option<&Path>,
     rate: Rate,
 ) -> anyhow::Result<kube::Client> {
-    build(config(kubeconfig, None).await?, rate, IN_FLIGHT_OF_ONE_MAX)
+    build(config(kubeconfig, None).await?, rate, IN_FLIGHT_OF_FEW_MAX)
 }
 
 /// A client by the kubeconfig, or by the service account of the pod.

@@ -55,7 +55,7 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
         burst: process.kube_client_burst,
     };
     let clients = Clients {
-        creates: api_server::connect_for_one(args.kubeconfig.as_deref(), rate).await?,
+        urgent: api_server::connect_for_few(args.kubeconfig.as_deref(), rate).await?,
         all: api_server::connect(args.kubeconfig.as_deref(), rate).await?,
     };
     let cloud = provider(&args)?;
@@ -79,7 +79,7 @@ async fn run_async(args: Controller, set_level: SetLevel) -> anyhow::Result<()> 
             } else {
                 process.leader_election_namespace.clone()
             },
-            client: Box::new(api_server::connect_for_one(args.kubeconfig.as_deref(), rate).await?),
+            client: Box::new(api_server::connect_for_few(args.kubeconfig.as_deref(), rate).await?),
         }
     };
     let (metrics, probes) = process.addresses();

@@ -77,7 +77,7 @@ pub async fn advance(
     let mut wanted = registered(node, &draft.claim);
     // A Node that joins ready is written once.
     initialization::mark_if_ready(&mut wanted, &draft.claim);
-    let written = patch::write(&Api::all(context.client.clone()), &**node, &wanted).await?;
+    let written = patch::write(&Api::all(context.urgent_client.clone()), &**node, &wanted).await?;
     context.stores.nodes.note_written(&written);
     // What follows in this pass goes on from it: the watch is later than that.
     nodes[0] = Arc::new(written.clone());

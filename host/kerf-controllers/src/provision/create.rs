@@ -107,7 +107,7 @@ pub async fn create_named(
 }
 
 async fn create_once(object: &NodeClaim, context: &Context) -> Result<NodeClaim, Error> {
-    let api: Api<NodeClaim> = Api::all(context.create_client.clone());
+    let api: Api<NodeClaim> = Api::all(context.urgent_client.clone());
     let params = PostParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PostParams::default()
