@@ -60,6 +60,9 @@ pub(super) fn render(outcomes: &Outcomes) -> String {
 const NOTES: &str = "
 The 14 days of a production trace are by design within a hundredth of what upstream's own search makes of them, and
 [no fleet is five per cent cheaper](decisions/0118-no-fleet-is-five-percent-cheaper-than-upstreams-on-the-trace.md).
+
+The 1,000 pods beside 2,000 nodes wait for a machine of two cores that is busy from the first to the last of them:
+[what takes the processor's time](decisions/0515-nodes-open-before-other-writes.md).
 ";
 
 fn row(figure: &Figure, result: &Value, on: &str) -> String {
