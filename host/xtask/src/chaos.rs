@@ -297,7 +297,14 @@ impl Run {
         while calmed.elapsed() < SETTLED_MAX && good_looks < 2 && !is_over(self) {
             self.stage.tend()?;
             if self.look() {
-                wrong = invariants::unsettled(&self.stage.world()?, &self.stage.explained()?);
+                let now = invariants::unsettled(&self.stage.world()?, &self.stage.explained()?);
+                if now != wrong {
+                    eprintln!(
+                        "{:7.1} s  unsettled: {now:?}",
+                        self.started.elapsed().as_secs_f64()
+                    );
+                }
+                wrong = now;
                 good_looks = if wrong.is_empty() { good_looks + 1 } else { 0 };
             }
             std::thread::sleep(TICK);
