@@ -106,9 +106,10 @@ fn advise(range: &Range<usize>, advice: MmapAdvise) -> io::Result<()> {
     let Some(start) = NonNull::new(start) else {
         return Ok(());
     };
-    // SAFETY: the range is code or constants of the running program's file, or code of a library that was loaded with it; both stay mapped
-    // for the life of the process, because nothing here loads or unloads libraries. Nobody but a debugger or a probe writes to it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after MADV_DONTNEED the next access reads
-    // the same bytes again, and MADV_RANDOM changes no byte.
+    // SAFETY: the range is code or constants of the running program's file, or code of a library that was loaded with it; both stay
+    // mapped for the life of the process, because nothing here loads or unloads libraries. Nobody but a debugger or a probe writes to
+    // it, whose breakpoints are lost, and none of its pages was changed when it was found (Anonymous and Swap were 0): after
+    // MADV_DONTNEED the next access reads the same bytes again, and MADV_RANDOM changes no byte.
     unsafe { madvise(start, range.len(), advice) }.map_err(io::Error::from)
 }
 

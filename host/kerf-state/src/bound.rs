@@ -1,19 +1,19 @@
 //! Which pods are on which node, kept as pods come and go: a snapshot takes the lists as they are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kerf_core::bound_pods::BoundPods;
 use kerf_core::pod::Pod;
 
 use crate::convert::pod::PodEntry;
+use crate::counted::Counted;
 
 /// The bound pods of the index.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Bound {
     on: HashMap<Arc<str>, OnNode>,
-    /// How many have which priority.
-    priorities: BTreeMap<i32, usize>,
+    priorities: Counted<i32>,
 }
 
 /// The pods of one node.
@@ -33,7 +33,7 @@ impl Bound {
 
     /// The least priority of all.
     pub(crate) fn least_priority(&self) -> Option<i32> {
-        self.priorities.first_key_value().map(|(least, _)| *least)
+        self.priorities.least()
     }
 
     /// Takes in a pod, if it has a node.
@@ -43,7 +43,7 @@ impl Bound {
         let (Ok(at) | Err(at)) = here.find(&entry.pod);
         here.pods.insert(at, Arc::clone(&entry.pod));
         here.with_volumes += usize::from(!entry.claims().is_empty());
-        *self.priorities.entry(entry.pod.spec.priority).or_default() += 1;
+        self.priorities.add(entry.pod.spec.priority);
     }
 
     /// Forgets a pod that was taken in.
@@ -60,12 +60,7 @@ impl Bound {
         if here.pods.is_empty() {
             self.on.remove(node);
         }
-        if let Some(count) = self.priorities.get_mut(&entry.pod.spec.priority) {
-            *count -= 1;
-            if *count == 0 {
-                self.priorities.remove(&entry.pod.spec.priority);
-            }
-        }
+        self.priorities.remove(entry.pod.spec.priority);
     }
 }
 

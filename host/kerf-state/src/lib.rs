@@ -9,6 +9,7 @@
 mod bound;
 mod cluster;
 mod convert;
+mod counted;
 mod daemons;
 mod default_spread;
 mod join;

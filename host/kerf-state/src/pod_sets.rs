@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kerf_core::pod::PodPhase;
 
 use crate::convert::pod::PodEntry;
+use crate::counted::Counted;
 use crate::problem::ObjectKey;
 
 /// Kinds of pods of the index. Keys and uids are shared with the pods.
@@ -15,8 +16,8 @@ use crate::problem::ObjectKey;
 pub(crate) struct PodSets {
     /// Those that wait for a node.
     waiting: BTreeSet<ObjectKey>,
-    /// How many had kube-scheduler's last verdict when.
-    verdicts: BTreeMap<Timestamp, usize>,
+    /// When kube-scheduler last said anything about each.
+    verdicts: Counted<Timestamp>,
     /// Live pods of DaemonSets, by the DaemonSet's uid. The last of each set is the newest, by name the first of these.
     daemons: BTreeMap<Arc<str>, BTreeSet<(Timestamp, Reverse<ObjectKey>)>>,
 }
@@ -29,7 +30,7 @@ impl PodSets {
 
     /// When kube-scheduler last said anything about any pod.
     pub(crate) fn last_verdict(&self) -> Option<Timestamp> {
-        self.verdicts.last_key_value().map(|(at, _)| *at)
+        self.verdicts.most()
     }
 
     /// The newest live pod of the DaemonSet with this uid.
@@ -44,7 +45,7 @@ impl PodSets {
             self.waiting.insert(key.clone());
         }
         if let Some(at) = entry.verdict_at {
-            *self.verdicts.entry(at).or_default() += 1;
+            self.verdicts.add(at);
         }
         if let Some(uid) = live_daemon(entry) {
             let pods = self.daemons.entry(Arc::clone(uid)).or_default();
@@ -57,13 +58,8 @@ impl PodSets {
         if waits(entry) {
             self.waiting.remove(key);
         }
-        if let Some(at) = &entry.verdict_at
-            && let Some(count) = self.verdicts.get_mut(at)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.verdicts.remove(at);
-            }
+        if let Some(at) = entry.verdict_at {
+            self.verdicts.remove(at);
         }
         if let Some(uid) = live_daemon(entry)
             && let Some(pods) = self.daemons.get_mut(uid)

@@ -11,6 +11,7 @@ mod script;
 mod stage;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -275,12 +276,7 @@ impl Run {
                 // The API server may be away: that is part of the trouble.
                 let done = self.stage.carry_out(&event.act);
                 let outcome = done.as_ref().err().map(|error| format!(": {error:#}"));
-                eprintln!(
-                    "{:7.1} s  {}{}",
-                    self.started.elapsed().as_secs_f64(),
-                    event.act,
-                    outcome.unwrap_or_default()
-                );
+                self.say(format_args!("{}{}", event.act, outcome.unwrap_or_default()));
                 self.failed_acts += usize::from(done.is_err());
             }
             self.look();
@@ -299,10 +295,7 @@ impl Run {
             if self.look() {
                 let now = invariants::unsettled(&self.stage.world()?, &self.stage.explained()?);
                 if now != wrong {
-                    eprintln!(
-                        "{:7.1} s  unsettled: {now:?}",
-                        self.started.elapsed().as_secs_f64()
-                    );
+                    self.say(format_args!("unsettled: {now:?}"));
                 }
                 wrong = now;
                 good_looks = if wrong.is_empty() { good_looks + 1 } else { 0 };
@@ -313,6 +306,11 @@ impl Run {
             seconds: calmed.elapsed().as_secs_f64(),
             wrong,
         })
+    }
+
+    /// With the time of the run.
+    fn say(&self, what: fmt::Arguments<'_>) {
+        eprintln!("{:7.1} s  {what}", self.started.elapsed().as_secs_f64());
     }
 
     /// Whether it was time for a look, and there was anything to see.
@@ -332,11 +330,7 @@ impl Run {
             self.looks += 1;
         }
         if self.seen.breaches().len() > before {
-            eprintln!(
-                "{:7.1} s  breaches: {:?}",
-                self.started.elapsed().as_secs_f64(),
-                self.seen.breaches()
-            );
+            self.say(format_args!("breaches: {:?}", self.seen.breaches()));
         }
         sight.is_ok()
     }

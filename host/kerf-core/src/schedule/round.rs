@@ -140,11 +140,11 @@ impl<'a> Round<'a> {
             })
             .collect();
         let nodes = Nodes::new(snapshot, &resources, &mut taints, &mut domains, order);
-        let known = kept.as_ref().and_then(|it| it.zone_nodes.clone());
-        let zone_nodes = known.unwrap_or_else(|| zones_of_nodes(&growing, snapshot));
-        if let Some(kept) = kept.as_deref_mut() {
-            kept.zone_nodes = Some(zone_nodes.clone());
-        }
+        let count = || zones_of_nodes(&growing, snapshot);
+        let zone_nodes = match kept.as_deref_mut() {
+            Some(kept) => kept.zone_nodes.get_or_insert_with(count).clone(),
+            None => count(),
+        };
         let masks = kept.map(|it| std::mem::take(&mut it.masks));
         let masks = masks.unwrap_or_default();
         let mut round = Self {
